@@ -1,0 +1,200 @@
+//! The command line: what was asked, and how it ended. A file for each subject;
+//! all of them use the library as any other program would.
+//!
+//! - [`membership`]: leave, rejoin, status, history
+//! - [`ingest`]: ingest, profiles
+//! - [`cohort`], [`community`], [`signal`], [`top`], [`store`] (stats, verify)
+//! - [`component`]: what a component is
+//! - [`demo`]: the whole path, shown
+//! - [`output`]: lines for people, JSON for programs
+
+mod cohort;
+mod community;
+mod component;
+mod demo;
+mod ingest;
+mod membership;
+mod output;
+mod signal;
+mod store;
+mod top;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use tidegate::{Config, TidalDb};
+
+use output::Output;
+
+/// Revocable participation in shared aggregates: users leave, and from that
+/// instant nothing of theirs flows.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version)]
+struct Arguments {
+    /// The folder of the store; made if it does not exist
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "TIDEGATE_STORE",
+        default_value = "tidegate-data"
+    )]
+    store: PathBuf,
+
+    /// A component of rules to use instead of the one that ships with the program
+    #[arg(long, global = true, value_name = "FILE")]
+    component: Option<PathBuf>,
+
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show users leaving and rejoining while signals flow, in a temporary store
+    Demo,
+    /// Read events from files
+    Ingest(ingest::IngestArguments),
+    /// Read users' attributes from files
+    Profiles(ingest::ProfilesArguments),
+    /// Define and list cohorts
+    #[command(subcommand)]
+    Cohort(cohort::CohortCommand),
+    /// Join, quit and list communities
+    #[command(subcommand)]
+    Community(community::CommunityCommand),
+    /// Stop the fan-out of users' signals
+    Leave(membership::TransitionArguments),
+    /// Resume the fan-out of users' signals
+    Rejoin(membership::TransitionArguments),
+    /// Show where users stand
+    Status(membership::StatusArguments),
+    /// Show every leave and rejoin of a user
+    History(membership::HistoryArguments),
+    /// Add one signal and print its receipt
+    Signal(signal::SignalArguments),
+    /// Show the items of a scope by summed weight
+    Top(top::TopArguments),
+    /// Show totals since the store was made
+    Stats,
+    /// Read every membership record and compare it with the gate
+    Verify,
+    /// Look at components of rules
+    #[command(subcommand)]
+    Component(component::ComponentCommand),
+}
+
+/// How a command ended that did not fail with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// Something did not succeed; what it was has been said.
+    Failed,
+}
+
+impl Outcome {
+    fn failed_if(failed: bool) -> Self {
+        if failed {
+            Outcome::Failed
+        } else {
+            Outcome::Done
+        }
+    }
+}
+
+/// A command that can't be carried out as it was given.
+#[derive(Debug)]
+struct WrongUsage(String);
+
+impl fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
+/// What every command is given: where the store is, and where to print.
+struct Context {
+    config: Config,
+    output: Output,
+}
+
+impl Context {
+    fn open(&self) -> tidegate::Result<TidalDb> {
+        TidalDb::from_config(self.config.clone())
+    }
+}
+
+/// Parses the command line, carries it out, and says how it ended: 0, 1 for a
+/// failure, 2 for wrong usage.
+pub(crate) fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::WARN)
+        .without_time()
+        .with_target(false)
+        .with_ansi(false)
+        .init();
+    match dispatch(arguments) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        // Whoever read the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            match error.downcast_ref::<WrongUsage>() {
+                Some(_) => ExitCode::from(2),
+                None => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn dispatch(arguments: Arguments) -> Result<Outcome> {
+    let mut config = Config::new(&arguments.store);
+    if let Some(component) = &arguments.component {
+        config = config.component(component);
+    }
+    let context = Context {
+        config,
+        output: Output::new(arguments.json),
+    };
+    match arguments.command {
+        Command::Demo => demo::run(&context),
+        Command::Ingest(arguments) => ingest::ingest(&context, &arguments),
+        Command::Profiles(arguments) => ingest::profiles(&context, &arguments),
+        Command::Cohort(command) => cohort::run(&context, command),
+        Command::Community(command) => community::run(&context, command),
+        Command::Leave(arguments) => membership::leave(&context, &arguments),
+        Command::Rejoin(arguments) => membership::rejoin(&context, &arguments),
+        Command::Status(arguments) => membership::status(&context, &arguments),
+        Command::History(arguments) => membership::history(&context, &arguments),
+        Command::Signal(arguments) => signal::run(&context, &arguments),
+        Command::Top(arguments) => top::run(&context, arguments),
+        Command::Stats => store::stats(&context),
+        Command::Verify => store::verify(&context),
+        Command::Component(command) => component::run(&context, command, arguments.component),
+    }
+}
+
+/// Says on standard error, in one line, what went wrong.
+fn complain(error: &anyhow::Error) {
+    let text = format!("{error:#}");
+    let line: Vec<&str> = text.split_whitespace().collect();
+    eprintln!("tidegate: {}", line.join(" "));
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

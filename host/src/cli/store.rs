@@ -1,0 +1,103 @@
+//! `stats` and `verify`.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::output::table;
+use super::{Context, Outcome, complain};
+
+#[derive(Serialize)]
+struct Stats {
+    signals: u64,
+    leaves: u64,
+    rejoins: u64,
+    rejected: u64,
+    cohort_contributions: u64,
+    community_contributions: u64,
+    gated_cohort_attribution: u64,
+    gated_community_forwarding: u64,
+    left_users: u64,
+    malformed_records: u64,
+}
+
+#[derive(Serialize)]
+struct Verification {
+    records: u64,
+    left: u64,
+    malformed: Vec<u64>,
+}
+
+pub(super) fn stats(context: &Context) -> Result<Outcome> {
+    let stats = context.open()?.stats();
+    let stats = Stats {
+        signals: stats.signals,
+        leaves: stats.leaves,
+        rejoins: stats.rejoins,
+        rejected: stats.rejected,
+        cohort_contributions: stats.cohort_contributions,
+        community_contributions: stats.community_contributions,
+        gated_cohort_attribution: stats.gated_cohort_attribution,
+        gated_community_forwarding: stats.gated_community_forwarding,
+        left_users: stats.left_users,
+        malformed_records: stats.malformed_records,
+    };
+    context.output.print(&stats, |stats| {
+        let rows = [
+            ("signals", stats.signals),
+            ("leaves", stats.leaves),
+            ("rejoins", stats.rejoins),
+            ("rejected lines", stats.rejected),
+            ("contributions to cohorts", stats.cohort_contributions),
+            (
+                "contributions to communities",
+                stats.community_contributions,
+            ),
+            (
+                "signals held back from cohorts",
+                stats.gated_cohort_attribution,
+            ),
+            (
+                "signals held back from communities",
+                stats.gated_community_forwarding,
+            ),
+            ("users who have left", stats.left_users),
+            ("malformed records", stats.malformed_records),
+        ];
+        table(&rows.map(|(name, value)| vec![name.to_owned(), value.to_string()]))
+    })?;
+    Ok(Outcome::Done)
+}
+
+pub(super) fn verify(context: &Context) -> Result<Outcome> {
+    let found = context.open()?.verify()?;
+    let verification = Verification {
+        records: found.records,
+        left: found.left,
+        malformed: found.malformed.clone(),
+    };
+    context.output.print(&verification, |found| {
+        format!(
+            "{} records, {} of users who have left, {} malformed",
+            found.records,
+            found.left,
+            found.malformed.len()
+        )
+    })?;
+    for user_id in &found.malformed {
+        complain(&anyhow::anyhow!(
+            "the record of user {user_id} is malformed; the gate is shut for this user until a leave or a rejoin writes a new one"
+        ));
+    }
+    if found.unattributed > 0 {
+        complain(&anyhow::anyhow!(
+            "{} malformed records name no user",
+            found.unattributed
+        ));
+    }
+    for user_id in &found.disagreeing {
+        complain(&anyhow::anyhow!(
+            "the gate is not as the record of user {user_id} says; leave or rejoin again"
+        ));
+    }
+    Ok(Outcome::failed_if(!found.is_clean()))
+}

@@ -1,0 +1,131 @@
+//! The host clock: the system's time, made strictly increasing.
+//!
+//! A leave is exact only if the instant it records is above the stamp of every
+//! contribution before it, whatever the system clock does. So each reading is
+//! above all readings before it, on all threads; a system clock that steps back,
+//! stands still or stands in the far future makes readings go on one nanosecond
+//! at a time. Across restarts the order is kept by a high-water mark in every batch
+//! that holds readings.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::{Error, Result};
+use crate::storage::keys::{EntityId, Tag, encode_key};
+use crate::storage::{Batch, Partition, Storage};
+
+/// The latest instant taken from the system: the end of the year 2261. Half of
+/// the range stays in reserve for readings beyond it, so that no system clock can
+/// make them run out.
+const LATEST_SYSTEM_NS: u64 = u64::MAX / 2;
+
+/// A clock whose readings are strictly increasing.
+#[derive(Debug)]
+pub(crate) struct HostClock {
+    last: AtomicU64,
+}
+
+impl HostClock {
+    /// A clock whose readings are all above every reading in the store.
+    pub(crate) fn load(storage: &Storage) -> Result<Self> {
+        let mut high_water_ns = 0;
+        let prefix = encode_key(EntityId(0), Tag::ClockHighWater, b"");
+        storage
+            .partition(Partition::System)
+            .scan(&prefix, |_, value| {
+                let mark = value
+                    .try_into()
+                    .map_err(Error::storage("read a high-water mark of the clock"))?;
+                high_water_ns = high_water_ns.max(u64::from_be_bytes(mark));
+                Ok(())
+            })?;
+        Ok(Self::starting_above(high_water_ns))
+    }
+
+    fn starting_above(high_water_ns: u64) -> Self {
+        HostClock {
+            last: AtomicU64::new(high_water_ns),
+        }
+    }
+
+    /// The present instant in nanoseconds since the Unix epoch, above every
+    /// reading before.
+    pub(crate) fn now_ns(&self) -> u64 {
+        let system_ns = system_ns();
+        let next = |last: u64| system_ns.max(last.saturating_add(1));
+        // Relaxed: readings are ordered among each other by the one atomic, and
+        // who compares them with other data holds the gate's lock in between.
+        let before = self
+            .last
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+                Some(next(last))
+            });
+        // The closure never declines; both arms hold the value before.
+        next(before.unwrap_or_else(|last| last))
+    }
+
+    /// Adds the mark that no reading of this thread so far exceeds, nor one of a
+    /// thread that it synchronized with. Each `owner` writes a mark of its own: two
+    /// that wrote one could put the lower over the higher.
+    pub(crate) fn put_high_water(&self, owner: &[u8], batch: &mut Batch) {
+        batch.put(
+            Partition::System,
+            encode_key(EntityId(0), Tag::ClockHighWater, owner),
+            // Relaxed: one atomic is coherent, so this thread sees its own
+            // readings and all that happened before in other threads.
+            self.last.load(Ordering::Relaxed).to_be_bytes().to_vec(),
+        );
+    }
+}
+
+fn system_ns() -> u64 {
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since_epoch.as_nanos())
+        .unwrap_or(u64::MAX)
+        .min(LATEST_SYSTEM_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_follow_the_system_clock() {
+        let before = system_ns();
+        let reading = HostClock::starting_above(0).now_ns();
+        assert!(before <= reading && reading <= system_ns());
+    }
+
+    #[test]
+    fn readings_go_on_above_a_high_water_mark_in_the_future() {
+        let future = system_ns() + 3_600_000_000_000;
+        let clock = HostClock::starting_above(future);
+        assert_eq!(clock.now_ns(), future + 1);
+        assert_eq!(clock.now_ns(), future + 2);
+    }
+
+    #[test]
+    fn readings_of_many_threads_are_all_different() {
+        let clock = HostClock::starting_above(0);
+        let mut readings: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let readings: Vec<u64> = (0..10_000).map(|_| clock.now_ns()).collect();
+                        assert!(readings.is_sorted());
+                        readings
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        readings.sort_unstable();
+        readings.dedup();
+        assert_eq!(readings.len(), 40_000);
+    }
+}

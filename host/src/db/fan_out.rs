@@ -1,0 +1,84 @@
+//! The fan-out: what a signal is added to, and the two places where the gate is
+//! asked.
+
+use super::{Receipt, Signal, TidalDb};
+use crate::error::Result;
+use crate::ledger::audience::Audience;
+use crate::ledger::pending::{Contribution, Recorder};
+use crate::membership::FanOut;
+
+impl TidalDb {
+    /// Adds one signal to the base ledger and, as far as the gate lets it through,
+    /// to the aggregates of the user's cohorts and communities.
+    ///
+    /// A gated signal is an accepted signal. It is durable with the next flush; a
+    /// crash before that loses whole signals, never a part of one.
+    ///
+    /// [`Error::InvalidSignal`](crate::Error::InvalidSignal) if the kind is not 1 to
+    /// 64 bytes long, or the weight is not finite or is above 10^9 in magnitude; the
+    /// signal then has no effect.
+    pub fn signal_with_context(&self, user_id: u64, signal: &Signal<'_>) -> Result<Receipt> {
+        let contribution = Contribution::try_from(signal)?;
+        let audience = self.ledger.audience(user_id)?;
+        let (receipt, at_ns) = self.gate.pass(user_id, |fan_out| {
+            // Read while the gate can't be shut for this user: a leave reads the
+            // clock after it shut the gate, so its boundary is above this.
+            let at_ns = self.clock.now_ns();
+            let receipt = self
+                .ledger
+                .record(&contribution, |recorder| add(recorder, fan_out, &audience));
+            (receipt, at_ns)
+        });
+        tracing::trace!(
+            user_id,
+            at_ns,
+            cohorts = receipt.cohorts,
+            communities = receipt.communities,
+            "forwarded"
+        );
+        Ok(receipt)
+    }
+}
+
+fn add(recorder: &mut Recorder<'_>, fan_out: FanOut, audience: &Audience) -> Receipt {
+    recorder.add_to_base();
+    let cohorts = try_cohort_attribution(recorder, fan_out, audience);
+    let communities = try_community_forwarding(recorder, fan_out, audience);
+    Receipt {
+        cohorts: cohorts.unwrap_or(0),
+        communities: communities.unwrap_or(0),
+        gated: cohorts.is_none() || communities.is_none(),
+    }
+}
+
+/// Adds the signal to the aggregate of each of the user's cohorts and returns
+/// their number; `None` if the gate holds it back.
+fn try_cohort_attribution(
+    recorder: &mut Recorder<'_>,
+    fan_out: FanOut,
+    audience: &Audience,
+) -> Option<u32> {
+    if !fan_out.cohort_attribution {
+        recorder.totals().gated_cohort_attribution += 1;
+        return None;
+    }
+    let added = recorder.add_to_each(&audience.cohorts);
+    recorder.totals().cohort_contributions += u64::from(added);
+    Some(added)
+}
+
+/// Adds the signal to the aggregate of each community that the user joined and
+/// returns their number; `None` if the gate holds it back.
+fn try_community_forwarding(
+    recorder: &mut Recorder<'_>,
+    fan_out: FanOut,
+    audience: &Audience,
+) -> Option<u32> {
+    if !fan_out.community_forwarding {
+        recorder.totals().gated_community_forwarding += 1;
+        return None;
+    }
+    let added = recorder.add_to_each(&audience.communities);
+    recorder.totals().community_contributions += u64::from(added);
+    Some(added)
+}

@@ -1,0 +1,196 @@
+//! From a folder to a handle: the lock, the component, storage, and the restore of
+//! the gate.
+//!
+//! | in the folder | what |
+//! |---|---|
+//! | `lock` | held while a process has the store open |
+//! | `sled/` | the sled database |
+//! | `component-cache/` | compiled components, kept by wasmtime; may be deleted |
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::TidalDb;
+use super::transitions::Transitions;
+use crate::clock::HostClock;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::gate::{Gate, Standing};
+use crate::ledger::Ledger;
+use crate::ledger::write_behind::WriteBehind;
+use crate::rules::{RESTORE_BATCH, Rules, SHIPPED_COMPONENT, StoredRecords};
+use crate::storage::keys::{EntityId, Tag, encode_key, entity_of, parse_key};
+use crate::storage::sled::SledEngine;
+use crate::storage::{Partition, Storage};
+
+/// The version of all that is stored: keys, values, partitions.
+const FORMAT_VERSION: u32 = 1;
+
+impl TidalDb {
+    /// Opens the store in the folder `path`, or makes one, with the defaults of
+    /// [`Config`].
+    pub fn open(path: impl AsRef<Path>) -> Result<TidalDb> {
+        Self::from_config(Config::new(path))
+    }
+
+    /// Opens a store in a temporary folder that is deleted when it is dropped.
+    pub fn ephemeral() -> Result<TidalDb> {
+        let folder =
+            tempfile::tempdir().map_err(Error::storage("make a folder for a temporary store"))?;
+        let mut db = Self::open(folder.path())?;
+        db.temporary = Some(folder);
+        Ok(db)
+    }
+
+    /// Opens the store that `config` describes, or makes one.
+    ///
+    /// The cost follows the number of users with a record. Records that can't be
+    /// read do not stop it: their users' gates are shut, and a warning says how
+    /// many there are.
+    pub fn from_config(config: Config) -> Result<TidalDb> {
+        let path = &config.path;
+        fs::create_dir_all(path).map_err(Error::storage(format!(
+            "make the folder `{}`",
+            path.display()
+        )))?;
+        let lock = StoreLock::take(path)?;
+        let rules = load_rules(&config)?;
+        let storage = Storage::new(match config.engine {
+            Some(engine) => engine,
+            None => Arc::new(SledEngine::open(&path.join("sled"))?),
+        });
+        check_format(&storage, path)?;
+
+        let gate = Gate::new();
+        let unattributed_records = restore(&gate, &rules, &storage)?;
+        let clock = Arc::new(HostClock::load(&storage)?);
+        let ledger = Arc::new(Ledger::load(storage.clone(), Arc::clone(&clock))?);
+        Ok(TidalDb {
+            write_behind: Some(WriteBehind::start(Arc::clone(&ledger), config.flush_every)?),
+            ledger,
+            gate,
+            rules,
+            transitions: Transitions::load(&storage)?,
+            clock,
+            storage,
+            unattributed_records,
+            _lock: lock,
+            temporary: None,
+        })
+    }
+}
+
+/// What keeps a second process from opening the store.
+#[derive(Debug)]
+pub(super) struct StoreLock {
+    // Closing the file gives the lock back, even when the process is killed.
+    _file: File,
+}
+
+impl StoreLock {
+    fn take(folder: &Path) -> Result<Self> {
+        let path = folder.join("lock");
+        let locking = || format!("lock the store with `{}`", path.display());
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(Error::storage(locking()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(StoreLock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::StoreInUse {
+                path: folder.to_owned(),
+            }),
+            Err(TryLockError::Error(error)) => Err(Error::storage(locking())(error)),
+        }
+    }
+}
+
+fn load_rules(config: &Config) -> Result<Rules> {
+    let cache_folder = config.path.join("component-cache");
+    match &config.component {
+        None => Rules::load(SHIPPED_COMPONENT, "of this program", Some(&cache_folder)),
+        Some(file) => {
+            let name = format!("`{}`", file.display());
+            let bytes = fs::read(file).map_err(|error| Error::ComponentRefused {
+                component: name.clone(),
+                reason: format!("it can't be read ({error})"),
+            })?;
+            Rules::load(&bytes, &name, Some(&cache_folder))
+        }
+    }
+}
+
+fn check_format(storage: &Storage, path: &Path) -> Result<()> {
+    let key = encode_key(EntityId(0), Tag::FormatVersion, b"");
+    let expected = FORMAT_VERSION.to_string();
+    match storage.partition(Partition::System).get(&key)? {
+        None => storage
+            .partition(Partition::System)
+            .put(&key, expected.as_bytes()),
+        Some(found) if found == expected.as_bytes() => Ok(()),
+        Some(found) => Err(Error::StoreFormat {
+            path: path.to_owned(),
+            found: found.escape_ascii().to_string(),
+            expected: FORMAT_VERSION,
+        }),
+    }
+}
+
+/// Fills the gate from the stored records; returns the number of records that name
+/// no user.
+fn restore(gate: &Gate, rules: &Rules, storage: &Storage) -> Result<u64> {
+    let mut records = StoredRecords::default();
+    let mut malformed_keys = Vec::new();
+    let mut unattributed = 0;
+    storage
+        .partition(Partition::Memberships)
+        .scan(b"", |key, record| {
+            match (user_of_record(key), entity_of(key)) {
+                (Some(user_id), _) => records.push(user_id, record),
+                (None, Some(EntityId(user_id))) => malformed_keys.push(user_id),
+                (None, None) => unattributed += 1,
+            }
+            if records.len() == RESTORE_BATCH {
+                restore_batch(gate, rules, &mut records)?;
+            }
+            Ok(())
+        })?;
+    restore_batch(gate, rules, &mut records)?;
+    // After the records: a good one beside a malformed key does not open the gate.
+    for user_id in malformed_keys {
+        gate.shut_as(user_id, Standing::Malformed);
+    }
+    let malformed = gate.census().malformed + unattributed;
+    if malformed > 0 {
+        tracing::warn!(
+            "{malformed} membership records are malformed; the gate is shut for their users until a leave or a rejoin writes new ones, and `verify` names them"
+        );
+    }
+    Ok(unattributed)
+}
+
+fn restore_batch(gate: &Gate, rules: &Rules, records: &mut StoredRecords) -> Result<()> {
+    if records.len() == 0 {
+        return Ok(());
+    }
+    for (user_id, restored) in records.users().iter().zip(rules.restore(records)?) {
+        match restored {
+            Some((membership, fan_out)) => gate.settle(&membership, fan_out),
+            None => gate.shut_as(*user_id, Standing::Malformed),
+        }
+    }
+    records.clear();
+    Ok(())
+}
+
+/// The user whose record a key leads to; `None` if it does not parse as the key of
+/// a record.
+pub(super) fn user_of_record(key: &[u8]) -> Option<u64> {
+    match parse_key(key) {
+        Some((EntityId(user_id), Tag::CommunityLeave, b"")) => Some(user_id),
+        _ => None,
+    }
+}

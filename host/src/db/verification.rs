@@ -1,0 +1,109 @@
+//! Every stored record read again and compared with the gate.
+
+use std::collections::BTreeSet;
+
+use super::TidalDb;
+use super::opening::user_of_record;
+use crate::error::{Error, Result};
+use crate::gate::Standing;
+use crate::membership::{CommunityMembership, MembershipStatus};
+use crate::storage::Partition;
+use crate::storage::keys::{EntityId, Tag, encode_key, entity_of};
+
+/// What [`TidalDb::verify`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// The number of stored records, malformed ones included.
+    pub records: u64,
+    /// How many of them say that their user has left.
+    pub left: u64,
+    /// The users whose record can't be read, in order.
+    pub malformed: Vec<u64>,
+    /// Malformed records whose key is too short to name a user.
+    pub unattributed: u64,
+    /// The users for whom the gate is not as their record says, in order. There
+    /// are none unless storage was changed behind the store's back, or a
+    /// transition failed and was not repeated.
+    pub disagreeing: Vec<u64>,
+}
+
+impl Verification {
+    /// Whether every record can be read and agrees with the gate.
+    pub fn is_clean(&self) -> bool {
+        self.malformed.is_empty() && self.disagreeing.is_empty() && self.unattributed == 0
+    }
+}
+
+impl TidalDb {
+    /// Reads every stored record and compares it with the gate. No leave or rejoin
+    /// happens meanwhile; signals go on.
+    pub fn verify(&self) -> Result<Verification> {
+        self.transitions.paused(|| {
+            let mut found = Verification::default();
+            let mut malformed = BTreeSet::new();
+            let mut disagreeing = BTreeSet::new();
+            self.storage
+                .partition(Partition::Memberships)
+                .scan(b"", |key, record| {
+                    found.records += 1;
+                    match self.read_record(key, record)? {
+                        Some(membership) => {
+                            let left = membership.status == MembershipStatus::Left;
+                            found.left += u64::from(left);
+                            if !self.agrees(&membership)? {
+                                disagreeing.insert(membership.user_id);
+                            }
+                        }
+                        None => match entity_of(key) {
+                            Some(EntityId(user_id)) => {
+                                malformed.insert(user_id);
+                            }
+                            None => found.unattributed += 1,
+                        },
+                    }
+                    Ok(())
+                })?;
+            // A user with a malformed record beside a good one is shut, and named once.
+            found.disagreeing = disagreeing.difference(&malformed).copied().collect();
+            found.malformed = malformed.into_iter().collect();
+            Ok(found)
+        })
+    }
+
+    /// The membership that a stored record stands for; `None` if it is malformed.
+    fn read_record(&self, key: &[u8], record: &[u8]) -> Result<Option<CommunityMembership>> {
+        let Some(user_id) = user_of_record(key) else {
+            return Ok(None);
+        };
+        match self.rules.status(user_id, Some(record)) {
+            Ok(membership) => Ok(Some(membership)),
+            Err(Error::MalformedRecord { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn agrees(&self, membership: &CommunityMembership) -> Result<bool> {
+        let fan_out = self.rules.fan_out(membership)?;
+        Ok(self.gate.known(membership.user_id).is_some_and(|known| {
+            known.standing == Standing::Settled
+                && known.membership == *membership
+                && known.fan_out == fan_out
+        }))
+    }
+
+    /// The error that says what is wrong with a user's record.
+    pub(super) fn why_malformed(&self, user_id: u64) -> Error {
+        let key = encode_key(EntityId(user_id), Tag::CommunityLeave, b"");
+        let read = || {
+            let record = self.storage.partition(Partition::Memberships).get(&key)?;
+            self.rules.status(user_id, record.as_deref())
+        };
+        match read() {
+            Ok(_) => Error::MalformedRecord {
+                user_id,
+                reason: "a key of this user among the records does not parse".to_owned(),
+            },
+            Err(error) => error,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Revocable participation in shared aggregates.
+//!
+//! [`TidalDb`] is the handle: signals go in, users leave and rejoin, aggregates
+//! come out. The modules, arrows pointing to what each one uses:
+//!
+//! ```text
+//! cli ──> db ──> gate        who may fan out; the DashMap and the fence
+//!  │      │  ──> rules       the component: wasmtime and the bindings
+//!  │      │  ──> ledger      aggregates, cohorts, communities, write-behind
+//!  │      └─ ──> storage     partitions, keys, sled
+//!  └────> events             readers of event files
+//! ```
+
+mod clock;
+mod config;
+mod db;
+mod error;
+#[cfg(feature = "cli")]
+pub mod events;
+mod gate;
+mod ledger;
+mod membership;
+mod rules;
+pub mod storage;
+
+pub use config::Config;
+pub use db::{Receipt, Stats, TidalDb, Verification};
+pub use error::{Cause, Error, Result};
+pub use ledger::{
+    Aggregate, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_PREDICATE_BYTES, MAX_PROFILE_BYTES, Profile,
+    Ranked, Scope, Signal,
+};
+pub use membership::{CommunityMembership, MembershipStatus, Transition};
+pub use rules::{Inspection, SHIPPED_COMPONENT, inspect_component};

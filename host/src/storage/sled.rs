@@ -1,0 +1,131 @@
+//! The engine that the host ships with: one sled tree for each partition. sled is
+//! named nowhere else.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
+use sled::{Db, Transactional as _, Tree};
+
+use super::{Batch, Partition, StorageEngine, Visitor};
+use crate::error::{Error, Result};
+
+/// A sled database in a folder.
+#[derive(Debug)]
+pub struct SledEngine {
+    folder: PathBuf,
+    db: Db,
+    trees: BTreeMap<Partition, Tree>,
+    /// sled's data file, opened once more: on Linux sled's own flush ends in
+    /// `sync_file_range`, which leaves out the file's length and the disk's
+    /// cache, so every flush here ends in an fdatasync of this descriptor.
+    data_file: File,
+}
+
+impl SledEngine {
+    /// Opens the database in `folder`, or makes one if there is none.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let opening = || format!("open the sled database in `{}`", folder.display());
+        let db = sled::Config::new()
+            .path(folder)
+            // The ledger decides when to flush.
+            .flush_every_ms(None)
+            .open()
+            .map_err(Error::storage(opening()))?;
+        let trees = Partition::ALL
+            .into_iter()
+            .map(|partition| Ok((partition, db.open_tree(partition.name())?)))
+            .collect::<sled::Result<_>>()
+            .map_err(Error::storage(opening()))?;
+        let data_file = File::open(folder.join("db")).map_err(Error::storage(opening()))?;
+        // The names of files that sled made must last too, not only their content.
+        for path in [Some(folder), folder.parent()].into_iter().flatten() {
+            File::open(path)
+                .and_then(|folder| folder.sync_all())
+                .map_err(Error::storage(opening()))?;
+        }
+        Ok(SledEngine {
+            folder: folder.to_owned(),
+            db,
+            trees,
+            data_file,
+        })
+    }
+
+    fn tree(&self, partition: Partition) -> Result<&Tree> {
+        self.trees.get(&partition).ok_or_else(|| {
+            Error::storage("find a partition of the sled database")(partition.name())
+        })
+    }
+
+    fn failed(&self, operation: &str) -> impl FnOnce(sled::Error) -> Error + use<> {
+        Error::storage(format!(
+            "{operation} the sled database in `{}`",
+            self.folder.display()
+        ))
+    }
+}
+
+impl StorageEngine for SledEngine {
+    fn get(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let value = self
+            .tree(partition)?
+            .get(key)
+            .map_err(self.failed("read from"))?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut by_tree: BTreeMap<Partition, sled::Batch> = BTreeMap::new();
+        for write in batch.writes() {
+            let tree_batch = by_tree.entry(write.partition).or_default();
+            match &write.value {
+                Some(value) => tree_batch.insert(write.key.as_slice(), value.as_slice()),
+                None => tree_batch.remove(write.key.as_slice()),
+            }
+        }
+        let trees = by_tree
+            .keys()
+            .map(|partition| self.tree(*partition))
+            .collect::<Result<Vec<&Tree>>>()?;
+        let batches: Vec<sled::Batch> = by_tree.into_values().collect();
+        trees
+            .as_slice()
+            .transaction(|trees| apply_to_each(trees, &batches))
+            .map_err(|error| match error {
+                TransactionError::Storage(error) => self.failed("write to")(error),
+                TransactionError::Abort(never) => match never {},
+            })
+    }
+
+    fn scan(&self, partition: Partition, prefix: &[u8], visit: Visitor<'_>) -> Result<()> {
+        for entry in self.tree(partition)?.scan_prefix(prefix) {
+            let (key, value) = entry.map_err(self.failed("read from"))?;
+            visit(&key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.db.flush().map_err(self.failed("flush"))?;
+        self.data_file.sync_data().map_err(Error::storage(format!(
+            "sync the sled database in `{}`",
+            self.folder.display()
+        )))
+    }
+}
+
+fn apply_to_each(
+    trees: &[TransactionalTree],
+    batches: &[sled::Batch],
+) -> Result<(), ConflictableTransactionError<Infallible>> {
+    for (tree, batch) in trees.iter().zip(batches) {
+        tree.apply_batch(batch)?;
+    }
+    Ok(())
+}
