@@ -7,8 +7,32 @@
     reason = "a test fails by panicking"
 )]
 
+/// The shipped component as a file: fresh, small, without imports.
+mod artifact;
+
+/// Components that do not fit, refused or bounded.
+mod components;
+
+/// Records that can't be read.
+mod fail_closed;
+
 /// The eight scenarios of the feature's test plan.
 mod leave_revocation;
 
+/// Sums, cohorts, communities, and what storage has of them.
+mod ledger;
+
+/// MovieLens 100k through the CLI, beside plain loops.
+mod movielens;
+
+/// What holds for all inputs: records, keys, and the component beside the rules.
+mod properties;
+
 /// What every test file needs.
 mod support;
+
+/// The golden vectors, against the native rules and against the component.
+mod vectors;
+
+/// The shipped component in the wasmtime CLI.
+mod wasmtime_cli;

@@ -1,5 +1,9 @@
 //! What every test file needs: stores, signals, and tools that may be missing.
 
+pub(crate) mod cli;
+pub(crate) mod component;
+pub(crate) mod rules;
+
 use std::path::{Path, PathBuf};
 
 use tidegate::{Receipt, Scope, Signal, TidalDb};

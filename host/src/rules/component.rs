@@ -29,9 +29,8 @@ pub(super) struct Sandbox {
     engine: Engine,
     prepared: MembershipComponentPre<StoreLimits>,
     /// One instance serves all calls, one at a time: a call takes a fraction of a
-    /// microsecond, and only transitions and start-up call. `None` until the first
-    /// call and after a failed one, because an instance can't be entered again
-    /// after a trap.
+    /// microsecond, and only transitions and start-up call. `None` after a failed
+    /// call, because an instance can't be entered again after a trap.
     instance: Mutex<Option<Instance>>,
 }
 
@@ -49,22 +48,27 @@ impl Sandbox {
             component: name.to_owned(),
             reason,
         };
+        let unfit = |error: wasmtime::Error| {
+            refused(format!(
+                "its `{INTERFACE}` is not that of version {VERSION} ({error:#})"
+            ))
+        };
         let engine = engine(cache_folder).map_err(|error| refused(format!("{error:#}")))?;
         let component = compile(&engine, bytes).map_err(refused)?;
         check_interface(&component, &engine).map_err(refused)?;
         let prepared = Linker::new(&engine)
             .instantiate_pre(&component)
             .and_then(MembershipComponentPre::new)
-            .map_err(|error| {
-                refused(format!(
-                    "its `{INTERFACE}` is not that of version {VERSION} ({error:#})"
-                ))
-            })?;
-        Ok(Sandbox {
+            .map_err(unfit)?;
+        let sandbox = Sandbox {
             engine,
             prepared,
             instance: Mutex::new(None),
-        })
+        };
+        // Types of functions are compared when an instance is made.
+        let instance = sandbox.instantiate().map_err(unfit)?;
+        *sandbox.instance.lock() = Some(instance);
+        Ok(sandbox)
     }
 
     /// Calls one function of the component. After an error the next call gets a
@@ -75,7 +79,8 @@ impl Sandbox {
         call: impl FnOnce(&Membership, &mut Store<StoreLimits>) -> wasmtime::Result<R>,
     ) -> Result<R> {
         let mut slot = self.instance.lock();
-        let outcome = self.instance(slot.take()).and_then(|mut instance| {
+        let existing = slot.take().map_or_else(|| self.instantiate(), Ok);
+        let outcome = existing.and_then(|mut instance| {
             instance.store.set_fuel(FUEL_PER_CALL)?;
             let exports = instance.exports.tidegate_community_membership();
             let result = call(exports, &mut instance.store)?;
@@ -93,10 +98,7 @@ impl Sandbox {
         }
     }
 
-    fn instance(&self, existing: Option<Instance>) -> wasmtime::Result<Instance> {
-        if let Some(instance) = existing {
-            return Ok(instance);
-        }
+    fn instantiate(&self) -> wasmtime::Result<Instance> {
         let limits = StoreLimitsBuilder::new()
             .memory_size(MAX_MEMORY_BYTES)
             .build();
