@@ -13,8 +13,14 @@ mod artifact;
 /// Components that do not fit, refused or bounded.
 mod components;
 
+/// What a killed process had acknowledged.
+mod crash;
+
 /// Records that can't be read.
 mod fail_closed;
+
+/// Leaves and rejoins against signals on other threads.
+mod fence;
 
 /// The eight scenarios of the feature's test plan.
 mod leave_revocation;

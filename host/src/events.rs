@@ -1,9 +1,9 @@
 //! Readers of event files: signals, leaves, rejoins, joins, quits and profiles, one
 //! after the other, from JSON lines, CSV, TSV and RecBole's atomic files.
 //!
-//! - [`jsonl`]: an object a line
-//! - [`delimited`]: columns under a header
-//! - [`id`]: ids of 64 bits, exactly
+//! - `jsonl`: an object a line
+//! - `delimited`: columns under a header
+//! - `id`: ids of 64 bits, exactly
 //!
 //! A reader says what a line means or why it means nothing. What to do about it is
 //! left to who reads.

@@ -1,7 +1,8 @@
-//! Revocable participation in shared aggregates.
+#![doc = include_str!("../../README.md")]
 //!
-//! [`TidalDb`] is the handle: signals go in, users leave and rejoin, aggregates
-//! come out. The modules, arrows pointing to what each one uses:
+//! ## The modules
+//!
+//! Arrows point to what each one uses.
 //!
 //! ```text
 //! cli ──> db ──> gate        who may fan out; the DashMap and the fence
