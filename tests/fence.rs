@@ -12,9 +12,9 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::support::{community, signal, views};
 
 const USERS: u64 = 4;
-const SIGNALLERS: usize = 3;
+const SIGNALLERS: usize = 2;
 const ITEM: u64 = 7;
-const LEAVES: usize = 250;
+const LEAVES: usize = 100;
 
 /// A contribution to a shared aggregate, as the library reports it.
 #[derive(Clone, Copy, Debug, Default)]
