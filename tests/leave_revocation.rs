@@ -34,7 +34,11 @@ fn leave_stops_cohort_fanout() {
     assert_eq!(receipt.cohorts, 0);
     assert!(receipt.gated);
     assert_eq!(views(&db, &cohort("young"), ITEM), 1);
-    assert_eq!(views(&db, &Scope::Base, ITEM), 2, "the base ledger is never gated");
+    assert_eq!(
+        views(&db, &Scope::Base, ITEM),
+        2,
+        "the base ledger is never gated"
+    );
 
     let receipt = signal(&db, OTHER, ITEM);
     assert!(!receipt.gated, "others are not affected");
@@ -67,7 +71,10 @@ fn leave_is_idempotent() {
     let second = db.community_layer_status(USER).unwrap();
 
     assert_eq!(second.status, MembershipStatus::Left);
-    assert!(second.left_at_ns > first.left_at_ns, "a fresh boundary, never an earlier one");
+    assert!(
+        second.left_at_ns > first.left_at_ns,
+        "a fresh boundary, never an earlier one"
+    );
     assert!(signal(&db, USER, ITEM).gated);
     assert_eq!(db.stats().left_users, 1);
 }
@@ -136,9 +143,15 @@ fn durability_across_reopen() {
     assert_eq!(views(&db, &community("film"), ITEM), 1);
 
     let receipt = signal(&db, USER, ITEM);
-    assert_eq!((receipt.cohorts, receipt.communities, receipt.gated), (0, 0, true));
+    assert_eq!(
+        (receipt.cohorts, receipt.communities, receipt.gated),
+        (0, 0, true)
+    );
     let receipt = signal(&db, OTHER, ITEM);
-    assert_eq!((receipt.cohorts, receipt.communities, receipt.gated), (1, 1, false));
+    assert_eq!(
+        (receipt.cohorts, receipt.communities, receipt.gated),
+        (1, 1, false)
+    );
     let stats = db.stats();
     assert_eq!((stats.leaves, stats.rejoins, stats.left_users), (2, 1, 1));
     assert_eq!(stats.signals, 3);
