@@ -20,6 +20,7 @@ mod store;
 mod top;
 
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -138,7 +139,9 @@ impl Context {
 pub(crate) fn run() -> ExitCode {
     let arguments = Arguments::parse();
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
+        // It would panic to say that nobody reads its warnings.
+        .log_internal_errors(false)
         .with_max_level(tracing::Level::WARN)
         .without_time()
         .with_target(false)
@@ -147,8 +150,6 @@ pub(crate) fn run() -> ExitCode {
     match dispatch(arguments) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
-        // Whoever read the output has seen enough.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
             match error.downcast_ref::<WrongUsage>() {
@@ -190,11 +191,6 @@ fn dispatch(arguments: Arguments) -> Result<Outcome> {
 fn complain(error: &anyhow::Error) {
     let text = format!("{error:#}");
     let line: Vec<&str> = text.split_whitespace().collect();
-    eprintln!("tidegate: {}", line.join(" "));
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    // Nobody may be reading, which is no reason to panic.
+    let _ = writeln!(io::stderr(), "tidegate: {}", line.join(" "));
 }
