@@ -28,7 +28,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use tidegate::{Config, TidalDb};
 
-use output::Output;
+use output::{Output, printable};
 
 /// Revocable participation in shared aggregates: users leave, and from that
 /// instant nothing of theirs flows.
@@ -192,5 +192,5 @@ fn complain(error: &anyhow::Error) {
     let text = format!("{error:#}");
     let line: Vec<&str> = text.split_whitespace().collect();
     // Nobody may be reading, which is no reason to panic.
-    let _ = writeln!(io::stderr(), "tidegate: {}", line.join(" "));
+    let _ = writeln!(io::stderr(), "tidegate: {}", printable(&line.join(" ")));
 }

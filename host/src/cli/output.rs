@@ -38,6 +38,20 @@ impl Output {
     }
 }
 
+/// Text that came from outside, without what would move a terminal's cursor or
+/// change its colors.
+pub(super) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            printable.extend(character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
+}
+
 /// An instant as RFC 3339 says it, to the nanosecond.
 pub(super) fn rfc3339(ns: u64) -> String {
     // Every u64 of nanoseconds is before the year 2555, which jiff can say.
