@@ -7,6 +7,9 @@
     reason = "a test fails by panicking"
 )]
 
+/// The command-line tool from outside, each command and each error.
+mod cli;
+
 /// The eight scenarios of the feature's test plan.
 mod leave_revocation;
 

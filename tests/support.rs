@@ -1,5 +1,8 @@
 //! What every test file needs: stores, signals, and tools that may be missing.
 
+/// The command-line tool as a process.
+pub(crate) mod program;
+
 use std::path::{Path, PathBuf};
 
 use tidegate::{Receipt, Scope, Signal, TidalDb};
