@@ -10,6 +10,9 @@
 /// The command-line tool from outside, each command and each error.
 mod cli;
 
+/// The formats of event files, their order, and bad lines.
+mod events;
+
 /// The eight scenarios of the feature's test plan.
 mod leave_revocation;
 
