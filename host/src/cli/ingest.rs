@@ -308,9 +308,15 @@ impl InputArguments {
             ))
             .into());
         };
-        // Before anything is read: a name that is wrong should cost nothing.
+        // Before anything is read: a name that is wrong should cost nothing. A named
+        // pipe can be opened once only.
         if path.as_os_str() != "-" {
-            File::open(path).with_context(|| format!("`{}`", path.display()))?;
+            let is_file = |metadata: fs::Metadata| metadata.is_file();
+            let found = match fs::metadata(path).map(is_file) {
+                Ok(true) => File::open(path).map(drop),
+                other => other.map(drop),
+            };
+            found.with_context(|| format!("`{}`", path.display()))?;
         }
         Ok(Input {
             path: path.to_owned(),
