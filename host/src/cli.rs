@@ -24,9 +24,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
-use tidegate::{Config, TidalDb};
+use tidegate::{Config, Error, TidalDb};
 
 use output::{Output, printable};
 
@@ -151,7 +151,10 @@ pub(crate) fn run() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
         Err(error) => {
-            complain(&error);
+            complain(&match advice(&error) {
+                Some(advice) => anyhow!("{error:#}; {advice}"),
+                None => anyhow!("{error:#}"),
+            });
             match error.downcast_ref::<WrongUsage>() {
                 Some(_) => ExitCode::from(2),
                 None => ExitCode::FAILURE,
@@ -185,6 +188,17 @@ fn dispatch(arguments: Arguments) -> Result<Outcome> {
         Command::Verify => store::verify(&context),
         Command::Component(command) => component::run(&context, command, arguments.component),
     }
+}
+
+/// What to do about an error, where its text can't know: the library knows no options.
+fn advice(error: &anyhow::Error) -> Option<&'static str> {
+    if let Some(Error::ComponentRefused { .. }) = error.downcast_ref() {
+        return Some(
+            "name another file, or leave out --component to use the one that ships with the program",
+        );
+    }
+    let cause: &io::Error = error.downcast_ref()?;
+    (cause.kind() == io::ErrorKind::NotFound).then_some("check the path")
 }
 
 /// Says on standard error, in one line, what went wrong.

@@ -74,7 +74,7 @@ fn a_broken_component_is_refused_in_one_line() {
         program.write(file, bytes);
         program
             .run(&["--component", file, "leave", "42"])
-            .fails_saying(&["component", file]);
+            .fails_saying(&["component", file, "leave out --component"]);
     }
     program
         .run(&["--component", "missing.wasm", "leave", "42"])
@@ -101,7 +101,7 @@ fn inspect_fails_for_what_could_not_be_used() {
     program.write("text.wasm", "(component)");
     program
         .run(&["component", "inspect", "text.wasm"])
-        .fails_saying(&["not WebAssembly"]);
+        .fails_saying(&["text.wasm", "not WebAssembly"]);
     program
         .run(&["component", "inspect", "missing.wasm"])
         .fails_saying(&["missing.wasm"]);

@@ -49,7 +49,7 @@ fn a_missing_file_is_named() {
     for command in commands {
         program
             .run(command)
-            .fails_saying(&["missing.jsonl", "No such file"]);
+            .fails_saying(&["missing.jsonl", "No such file", "check the path"]);
     }
     assert_eq!(program.json(&["stats"])["leaves"], 0);
 }
