@@ -4,16 +4,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use parking_lot::RwLock;
 use serde_json::Value;
 use tempfile::TempDir;
 use tidegate::storage::sled::SledEngine;
 use tidegate::storage::{Partition, StorageEngine as _};
-
-/// Held for writing while a test has a database of its own open. A child that started
-/// meanwhile would hold a copy of the database's lock until it has become another
-/// program, and whoever opens the database next would find it in use.
-static STARTING: RwLock<()> = RwLock::new(());
 
 /// The program, run in a temporary folder with its store in `store` there.
 pub(crate) struct Program {
@@ -46,7 +40,6 @@ impl Program {
 
     /// Puts membership records into the store behind its back.
     pub(crate) fn put_records(&self, records: &[(&[u8], &[u8])]) {
-        let _nothing_starts = STARTING.write();
         let engine = SledEngine::open(&self.path("store/sled")).unwrap();
         for (key, record) in records {
             engine.put(Partition::Memberships, key, record).unwrap();
@@ -94,10 +87,7 @@ impl Program {
 impl Run {
     /// Starts a program and waits until it ends.
     pub(crate) fn of(command: &mut Command) -> Self {
-        let starting = STARTING.read();
-        let child = command.spawn().unwrap();
-        drop(starting);
-        let output = child.wait_with_output().unwrap();
+        let output = command.output().unwrap();
         Run {
             status: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
