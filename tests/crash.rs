@@ -1,21 +1,19 @@
 //! The process is killed, and what it had acknowledged is there.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
 
 use tidegate::{MembershipStatus, TidalDb};
 
-use crate::support::cli::Tidegate;
+use crate::support::program::Program;
 use crate::support::signal;
 
 #[test]
 fn a_leave_that_was_printed_survives_a_kill() {
-    let tidegate = Tidegate::new();
+    let program = Program::new();
     let mut users = (0_u64..).step_by(7919);
     for acknowledged in [1, 2, 25] {
         let ids: Vec<String> = users.by_ref().take(500).map(|id| id.to_string()).collect();
-        let mut command = tidegate.command(&["leave"]);
-        let mut process = command.args(&ids).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = program.command(&["leave"]).args(&ids).spawn().unwrap();
         let mut printed = BufReader::new(process.stdout.take().unwrap()).lines();
         for id in &ids[..acknowledged] {
             let line = printed.next().unwrap().unwrap();
@@ -28,7 +26,7 @@ fn a_leave_that_was_printed_survives_a_kill() {
         process.kill().unwrap();
         process.wait().unwrap();
 
-        let db = TidalDb::open(tidegate.store()).unwrap();
+        let db = TidalDb::open(program.path("store")).unwrap();
         for id in &ids[..acknowledged] {
             let user_id = id.parse().unwrap();
             let status = db.community_layer_status(user_id).unwrap();

@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use tidegate::{MembershipStatus, TidalDb};
 use tracing::field::{Field, Visit};
@@ -116,7 +117,7 @@ fn nothing_is_forwarded_between_a_leave_and_the_next_rejoin() {
             })
             .collect();
         // A goer that found a violation has panicked; the signallers stop all the same.
-        let goers: Vec<_> = goers.into_iter().map(|goer| goer.join()).collect();
+        let goers: Vec<_> = goers.into_iter().map(ScopedJoinHandle::join).collect();
         stop.store(true, Ordering::Relaxed);
         let forwarded = signallers
             .into_iter()

@@ -10,11 +10,17 @@
 /// The shipped component as a file: fresh, small, without imports.
 mod artifact;
 
+/// The command-line tool from outside, each command and each error.
+mod cli;
+
 /// Components that do not fit, refused or bounded.
 mod components;
 
 /// What a killed process had acknowledged.
 mod crash;
+
+/// The formats of event files, their order, and bad lines.
+mod events;
 
 /// Records that can't be read.
 mod fail_closed;

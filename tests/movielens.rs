@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::cli::Tidegate;
+use crate::support::program::{Program, Run};
 use crate::support::skip;
 
 const HOW_TO_RUN: &str = "pip download --no-deps recbole==1.2.1, unzip the wheel, and set \
@@ -116,13 +116,15 @@ fn expected(
     (expected, gated)
 }
 
-fn check_scopes(tidegate: &Tidegate, expected: &Expected) {
+fn check_scopes(program: &Program, expected: &Expected) {
     for (scope, sums) in expected {
-        let mut arguments = vec!["top".to_owned(), "--limit".to_owned(), "100000".to_owned()];
+        let mut arguments = vec!["top", "--limit", "100000"];
+        let option;
         if let Some((what, name)) = scope.split_once(':') {
-            arguments.extend([format!("--{what}"), name.to_owned()]);
+            option = format!("--{what}");
+            arguments.extend([option.as_str(), name]);
         }
-        let top = tidegate.json(&arguments);
+        let top = program.json(&arguments);
         assert_eq!(top["scope"], json!(scope));
         let mut order = Vec::new();
         let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -162,25 +164,31 @@ fn joins(users: &BTreeMap<u64, User>) -> String {
     lines.join("\n")
 }
 
-fn set_up(tidegate: &Tidegate, data: &MovieLens) {
+fn line_count(run: Run) -> usize {
+    run.success().lines().count()
+}
+
+fn set_up(program: &Program, data: &MovieLens) {
     let users = data.folder.join("ml-100k.user");
-    let profiles = tidegate.json(&["profiles", users.to_str().unwrap()]);
+    let profiles = program.json(&["profiles", users.to_str().unwrap()]);
     assert_eq!(profiles["profiles"], 943);
-    tidegate.json(&["cohort", "define", "young", "int(age) < 25"]);
-    tidegate.json(&["cohort", "define", "students", "occupation == \"student\""]);
-    tidegate.json_with_input(&["ingest", "-"], &joins(&data.users));
+    program.json(&["cohort", "define", "young", "int(age) < 25"]);
+    program.json(&["cohort", "define", "students", "occupation == \"student\""]);
+    program
+        .run_with_input(&["ingest", "-"], joins(&data.users))
+        .success();
 }
 
 #[test]
 fn the_whole_data_set_goes_in_as_it_is() {
     let Some(data) = movielens() else { return };
-    let tidegate = Tidegate::new();
+    let program = Program::new();
     let inter = data.folder.join("ml-100k.inter");
-    let summary = tidegate.json(&["ingest", inter.to_str().unwrap(), "--kind", "rating"]);
+    let summary = program.json(&["ingest", inter.to_str().unwrap(), "--kind", "rating"]);
     assert_eq!(summary["signals"], 100_000);
     assert_eq!(summary["rejected"], 0);
 
-    let top = tidegate.json(&["top", "--limit", "100000"]);
+    let top = program.json(&["top", "--limit", "100000"]);
     let rows = top["rows"].as_array().unwrap();
     let count: u64 = rows.iter().map(|row| row["count"].as_u64().unwrap()).sum();
     let weight: f64 = rows.iter().map(|row| row["weight"].as_f64().unwrap()).sum();
@@ -191,8 +199,8 @@ fn the_whole_data_set_goes_in_as_it_is() {
 #[test]
 fn commands_between_files_gate_what_comes_after_them() {
     let Some(data) = movielens() else { return };
-    let tidegate = Tidegate::new();
-    set_up(&tidegate, &data);
+    let program = Program::new();
+    set_up(&program, &data);
     let (leavers, returners) = (every_third(&data.users), every_sixth(&data.users));
     let cuts = [0, 30_000, 70_000, data.ratings.len()];
     let (expected, gated) = expected(&data, (cuts[1], &leavers), (cuts[2], &returners));
@@ -202,21 +210,22 @@ fn commands_between_files_gate_what_comes_after_them() {
         let lines = data.ratings[cuts[part]..cuts[part + 1]].iter();
         let mut text = format!("{}\n", data.header);
         text.extend(lines.map(|rating| format!("{}\n", rating.line)));
-        let file = tidegate.file(&format!("part{part}.inter"), &text);
-        summaries.push(tidegate.json(&["ingest", &file, "--kind", "rating"]));
+        let file = format!("part{part}.inter");
+        program.write(&file, &text);
+        summaries.push(program.json(&["ingest", &file, "--kind", "rating"]));
         match part {
             0 => assert_eq!(
-                tidegate.lines_with_input(&["leave", "--from", "-"], &ids(&leavers)),
+                line_count(program.run_with_input(&["leave", "--from", "-"], ids(&leavers))),
                 leavers.len()
             ),
             1 => assert_eq!(
-                tidegate.lines_with_input(&["rejoin", "--from", "-"], &ids(&returners)),
+                line_count(program.run_with_input(&["rejoin", "--from", "-"], ids(&returners))),
                 returners.len()
             ),
             _ => {}
         }
     }
-    check_scopes(&tidegate, &expected);
+    check_scopes(&program, &expected);
     let sum = |name: &str| -> u64 {
         summaries
             .iter()
@@ -225,19 +234,14 @@ fn commands_between_files_gate_what_comes_after_them() {
     };
     assert_eq!(sum("gated_cohort_attribution"), gated);
     assert_eq!(sum("gated_community_forwarding"), gated);
-    check_stats(
-        &tidegate,
-        &expected,
-        gated,
-        (leavers.len(), returners.len()),
-    );
+    check_stats(&program, &expected, gated, (leavers.len(), returners.len()));
 }
 
 #[test]
 fn events_in_one_stream_gate_what_comes_after_them() {
     let Some(data) = movielens() else { return };
-    let tidegate = Tidegate::new();
-    set_up(&tidegate, &data);
+    let program = Program::new();
+    set_up(&program, &data);
     let (leavers, returners) = (every_third(&data.users), every_sixth(&data.users));
     let (leave_at, rejoin_at) = (41_234, 77_777);
     let (expected, gated) = expected(&data, (leave_at, &leavers), (rejoin_at, &returners));
@@ -262,21 +266,17 @@ fn events_in_one_stream_gate_what_comes_after_them() {
         )
         .unwrap();
     }
-    let summary = tidegate.json_with_input(&["ingest", "-", "--format", "jsonl"], &stream);
+    let ingest = ["--json", "ingest", "-", "--format", "jsonl"];
+    let summary = program.run_with_input(&ingest, stream).object();
     assert_eq!(summary["signals"], 100_000);
     assert_eq!(summary["leaves"], leavers.len());
     assert_eq!(summary["rejoins"], returners.len());
-    check_scopes(&tidegate, &expected);
-    check_stats(
-        &tidegate,
-        &expected,
-        gated,
-        (leavers.len(), returners.len()),
-    );
+    check_scopes(&program, &expected);
+    check_stats(&program, &expected, gated, (leavers.len(), returners.len()));
 }
 
 fn check_stats(
-    tidegate: &Tidegate,
+    program: &Program,
     expected: &Expected,
     gated: u64,
     (leaves, rejoins): (usize, usize),
@@ -290,7 +290,7 @@ fn check_stats(
             .map(|sum| sum.0)
             .sum()
     };
-    let stats: Value = tidegate.json(&["stats"]);
+    let stats: Value = program.json(&["stats"]);
     assert_eq!(
         stats,
         json!({

@@ -20,14 +20,15 @@ mod store;
 mod top;
 
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
-use tidegate::{Config, TidalDb};
+use tidegate::{Config, Error, TidalDb};
 
-use output::Output;
+use output::{Output, printable};
 
 /// Revocable participation in shared aggregates: users leave, and from that
 /// instant nothing of theirs flows.
@@ -138,7 +139,9 @@ impl Context {
 pub(crate) fn run() -> ExitCode {
     let arguments = Arguments::parse();
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
+        // It would panic to say that nobody reads its warnings.
+        .log_internal_errors(false)
         .with_max_level(tracing::Level::WARN)
         .without_time()
         .with_target(false)
@@ -147,10 +150,11 @@ pub(crate) fn run() -> ExitCode {
     match dispatch(arguments) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
-        // Whoever read the output has seen enough.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            complain(&match advice(&error) {
+                Some(advice) => anyhow!("{error:#}; {advice}"),
+                None => anyhow!("{error:#}"),
+            });
             match error.downcast_ref::<WrongUsage>() {
                 Some(_) => ExitCode::from(2),
                 None => ExitCode::FAILURE,
@@ -186,15 +190,21 @@ fn dispatch(arguments: Arguments) -> Result<Outcome> {
     }
 }
 
+/// What to do about an error, where its text can't know: the library knows no options.
+fn advice(error: &anyhow::Error) -> Option<&'static str> {
+    if let Some(Error::ComponentRefused { .. }) = error.downcast_ref() {
+        return Some(
+            "name another file, or leave out --component to use the one that ships with the program",
+        );
+    }
+    let cause: &io::Error = error.downcast_ref()?;
+    (cause.kind() == io::ErrorKind::NotFound).then_some("check the path")
+}
+
 /// Says on standard error, in one line, what went wrong.
 fn complain(error: &anyhow::Error) {
     let text = format!("{error:#}");
     let line: Vec<&str> = text.split_whitespace().collect();
-    eprintln!("tidegate: {}", line.join(" "));
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    // Nobody may be reading, which is no reason to panic.
+    let _ = writeln!(io::stderr(), "tidegate: {}", printable(&line.join(" ")));
 }

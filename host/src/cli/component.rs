@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Subcommand;
 use serde::Serialize;
-use tidegate::{SHIPPED_COMPONENT, inspect_component};
+use tidegate::{Error, SHIPPED_COMPONENT, inspect_component};
 
 use super::{Context, Outcome};
 
@@ -43,7 +43,10 @@ pub(super) fn run(
         }
         None => ("of this program".to_owned(), SHIPPED_COMPONENT.to_vec()),
     };
-    let found = inspect_component(&bytes)?;
+    let found = inspect_component(&bytes).map_err(|error| match error {
+        Error::ComponentRefused { reason, .. } => anyhow!("`{component}`: {reason}"),
+        other => other.into(),
+    })?;
     let inspection = Inspection {
         component,
         bytes: bytes.len(),

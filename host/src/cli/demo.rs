@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context) -> Result<Outcome> {
 /// Applies the events and counts, from the aggregates themselves, what arrived.
 fn play(db: &TidalDb) -> Result<Report> {
     let subject = Subject::Events(Columns::default());
-    let total = EVENTS.split(|byte| *byte == b'\n').count();
+    let total = EVENTS.trim_ascii_end().split(|byte| *byte == b'\n').count();
     let mut events = EventReader::new(EVENTS, Format::Jsonl, &subject)?;
     let mut communities_of: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut timelines: BTreeMap<String, Timeline> = BTreeMap::new();

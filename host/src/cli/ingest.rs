@@ -1,7 +1,7 @@
 //! `ingest` and `profiles`: the events of files, applied in their order.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -267,7 +267,29 @@ impl InputArguments {
         if self.rejects.is_some() && self.on_error == OnError::Stop {
             return Err(WrongUsage("--rejects needs --on-error skip".to_owned()).into());
         }
-        self.files.iter().map(|path| self.input(path)).collect()
+        let inputs = self
+            .files
+            .iter()
+            .map(|path| self.input(path))
+            .collect::<Result<Vec<_>>>()?;
+        self.check_rejects(&inputs)?;
+        Ok(inputs)
+    }
+
+    /// Whatever is in the file of rejects is lost, which must not be an input.
+    fn check_rejects(&self, inputs: &[Input]) -> Result<()> {
+        let Some(Ok(rejects)) = self.rejects.as_ref().map(fs::canonicalize) else {
+            return Ok(());
+        };
+        let is_rejects =
+            |input: &&Input| fs::canonicalize(&input.path).is_ok_and(|path| path == rejects);
+        match inputs.iter().find(is_rejects) {
+            Some(input) => Err(WrongUsage(format!(
+                "--rejects would overwrite the input `{input}`; name another file"
+            ))
+            .into()),
+            None => Ok(()),
+        }
     }
 
     fn input(&self, path: &Path) -> Result<Input> {
@@ -286,9 +308,15 @@ impl InputArguments {
             ))
             .into());
         };
-        // Before anything is read: a name that is wrong should cost nothing.
+        // Before anything is read: a name that is wrong should cost nothing. A named
+        // pipe can be opened once only.
         if path.as_os_str() != "-" {
-            File::open(path).with_context(|| format!("`{}`", path.display()))?;
+            let is_file = |metadata: fs::Metadata| metadata.is_file();
+            let found = match fs::metadata(path).map(is_file) {
+                Ok(true) => File::open(path).map(drop),
+                other => other.map(drop),
+            };
+            found.with_context(|| format!("`{}`", path.display()))?;
         }
         Ok(Input {
             path: path.to_owned(),
@@ -428,7 +456,7 @@ fn progress(inputs: &[Input]) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let size = |input: &Input| {
-        let metadata = std::fs::metadata(&input.path).ok()?;
+        let metadata = fs::metadata(&input.path).ok()?;
         metadata.is_file().then_some(metadata.len())
     };
     let template = match inputs.iter().map(size).sum::<Option<u64>>() {

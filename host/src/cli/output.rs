@@ -15,7 +15,9 @@ impl Output {
     }
 
     /// Prints `object` as one line of JSON, or else what `text` makes of it, and
-    /// passes it on at once, so that what was acknowledged is seen.
+    /// passes it on at once, so that what was acknowledged is seen. Where nobody
+    /// reads any more the command goes on, and ends as it would have: `leave 1 2 |
+    /// head -1` leaves for both.
     pub(super) fn print<T: Serialize>(
         &self,
         object: &T,
@@ -28,9 +30,26 @@ impl Output {
         };
         line.push('\n');
         let mut stdout = io::stdout().lock();
-        stdout.write_all(line.as_bytes())?;
-        stdout.flush()
+        let written = stdout.write_all(line.as_bytes());
+        match written.and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
     }
+}
+
+/// Text that came from outside, without what would move a terminal's cursor or
+/// change its colors.
+pub(super) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            printable.extend(character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
 }
 
 /// An instant as RFC 3339 says it, to the nanosecond.

@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 use tidegate::Scope;
 
-use super::output::table;
+use super::output::{printable, table};
 use super::{Context, Outcome};
 
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(super) fn run(context: &Context, arguments: TopArguments) -> Result<Outcome>
         let rows = ranking.rows.iter().map(|row| {
             vec![
                 row.item_id.to_string(),
-                row.kind.clone(),
+                printable(&row.kind),
                 row.count.to_string(),
                 row.weight.to_string(),
             ]

@@ -109,7 +109,10 @@ impl StoreLock {
 }
 
 fn load_rules(config: &Config) -> Result<Rules> {
-    let cache_folder = config.path.join("component-cache");
+    // wasmtime takes no relative path.
+    let cache_folder = std::path::absolute(config.path.join("component-cache")).map_err(
+        Error::storage(format!("find the folder `{}`", config.path.display())),
+    )?;
     match &config.component {
         None => Rules::load(SHIPPED_COMPONENT, "of this program", Some(&cache_folder)),
         Some(file) => {

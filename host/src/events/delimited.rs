@@ -1,7 +1,7 @@
 //! Columns under a header: CSV, TSV, and RecBole's atomic files.
 
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{self, BufRead, Read};
 
 use csv::{ByteRecord, ReaderBuilder};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct Columns {
 }
 
 pub(super) struct Reader<R> {
-    records: csv::Reader<R>,
+    records: csv::Reader<LineByLine<R>>,
     record: ByteRecord,
     format: Format,
     header: Vec<Column>,
@@ -66,7 +66,7 @@ enum Kind {
     Column(usize),
 }
 
-impl<R: Read> Reader<R> {
+impl<R: BufRead> Reader<R> {
     pub(super) fn new(input: R, format: Format, subject: &Subject) -> Result<Self, ReadError> {
         let mut records = ReaderBuilder::new()
             .delimiter(if format == Format::Csv { b',' } else { b'\t' })
@@ -74,7 +74,7 @@ impl<R: Read> Reader<R> {
             .quoting(format != Format::Recbole)
             .has_headers(false)
             .flexible(true)
-            .from_reader(input);
+            .from_reader(LineByLine::new(input));
         let mut record = ByteRecord::new();
         if !records.read_byte_record(&mut record).map_err(io_error)? {
             return Err(ReadError::Header(
@@ -185,9 +185,14 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R> Reader<R> {
+impl<R: BufRead> Reader<R> {
+    /// The line on which the record began. Not the one that the csv reader says:
+    /// that takes blank lines, and the second half of CRLF, for part of the record
+    /// behind them.
     pub(super) fn line(&self) -> u64 {
-        self.record.position().map_or(0, csv::Position::line)
+        let last = self.records.get_ref().line;
+        let quoted = self.record.as_slice().iter().filter(|byte| **byte == b'\n');
+        last.saturating_sub(quoted.count() as u64)
     }
 
     /// The fields as read, with the quotes gone.
@@ -198,6 +203,43 @@ impl<R> Reader<R> {
             b"\t"
         };
         self.record.iter().collect::<Vec<_>>().join(separator)
+    }
+}
+
+/// Hands its input on in pieces that end with a line, so that the line of the piece
+/// handed on last is the one where its reader, which asks for a piece only when it
+/// needs one, stands.
+struct LineByLine<R> {
+    input: R,
+    line: u64,
+    at_line_start: bool,
+}
+
+impl<R> LineByLine<R> {
+    fn new(input: R) -> Self {
+        LineByLine {
+            input,
+            line: 0,
+            at_line_start: true,
+        }
+    }
+}
+
+impl<R: BufRead> Read for LineByLine<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut piece = self.input.fill_buf()?;
+        piece = &piece[..piece.len().min(buffer.len())];
+        if let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
+            piece = &piece[..=end];
+        }
+        let length = piece.len();
+        // At the end too: a quoted field that is never closed ends behind the last
+        // line, with the newline of that line in it.
+        self.line += u64::from(self.at_line_start);
+        self.at_line_start = piece.ends_with(b"\n");
+        buffer[..length].copy_from_slice(piece);
+        self.input.consume(length);
+        Ok(length)
     }
 }
 

@@ -47,7 +47,8 @@ impl Visitor<'_> for IdVisitor {
 
     // Whole numbers too large for 64 bits come here as well.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Id, E> {
-        Err(E::custom(refusal(&number)))
+        // With its point or exponent, which is what is wrong with it.
+        Err(E::custom(refusal(&format_args!("{number:?}"))))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io::BufRead;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Number;
 
 use super::id::Id;
 use super::{BadLine, Event, ReadError, Subject};
@@ -25,6 +26,7 @@ struct Line<'a> {
     item_id: Option<Id>,
     #[serde(borrow)]
     kind: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "weight")]
     weight: Option<f64>,
     #[serde(borrow)]
     community: Option<Text<'a>>,
@@ -35,6 +37,12 @@ struct Line<'a> {
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A weight that is there is a number, and not null: that is what some programs write
+/// for one that is not finite.
+fn weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    Number::deserialize(deserializer).map(|number| number.as_f64())
+}
 
 impl<R: BufRead> Reader<R> {
     pub(super) fn new(input: R, subject: &Subject) -> Self {

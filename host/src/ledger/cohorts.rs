@@ -51,7 +51,7 @@ impl Predicate {
         // The parser is generated code that panics on some inputs it can't read.
         let program = catch_unwind(|| Program::compile(source))
             .map_err(|_| invalid("it can't be parsed".to_owned()))?
-            .map_err(|error| invalid(one_line(&error.to_string())))?;
+            .map_err(|error| invalid(first_line(&error.to_string())))?;
         Ok(Predicate {
             source: source.to_owned(),
             program,
@@ -100,8 +100,10 @@ fn to_cel(value: &Json) -> Value {
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// The first of the parser's complaints: after it come the predicate itself, which
+/// may be long, and what the first one leads to.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// The stored form of a profile.

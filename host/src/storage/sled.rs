@@ -3,14 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
 use sled::{Db, Transactional as _, Tree};
 
 use super::{Batch, Partition, StorageEngine, Visitor};
 use crate::error::{Error, Result};
+
+/// How long an opening waits for sled's lock on its data file. sled gives it back on
+/// a thread of its own, some time after the last handle was dropped, so a database
+/// that was closed may still be locked by this very process.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// A sled database in a folder.
 #[derive(Debug)]
@@ -28,6 +35,7 @@ impl SledEngine {
     /// Opens the database in `folder`, or makes one if there is none.
     pub fn open(folder: &Path) -> Result<Self> {
         let opening = || format!("open the sled database in `{}`", folder.display());
+        wait_for_lock(&folder.join("db"));
         let db = sled::Config::new()
             .path(folder)
             // The ledger decides when to flush.
@@ -117,6 +125,19 @@ impl StorageEngine for SledEngine {
             "sync the sled database in `{}`",
             self.folder.display()
         )))
+    }
+}
+
+/// Waits until nobody holds the lock, or for [`LOCK_WAIT`]: then sled says what is
+/// wrong.
+fn wait_for_lock(data_file: &Path) {
+    // There is none yet in a new database.
+    let Ok(file) = File::open(data_file) else {
+        return;
+    };
+    let deadline = Instant::now() + LOCK_WAIT;
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
