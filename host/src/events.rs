@@ -20,6 +20,7 @@ use std::path::Path;
 use crate::ledger::Profile;
 
 pub use delimited::Columns;
+pub use id::parse_id;
 
 /// One event of an input.
 #[derive(Clone, Debug, PartialEq)]

@@ -57,7 +57,7 @@ fn signal_prints_its_receipt() {
 
     let text = program.text(&["signal", "42", "--item", "50", "--kind", "view"]);
     assert!(
-        text.contains("2 cohorts") && text.contains("1 communities"),
+        text.contains("2 cohorts") && text.contains("1 community"),
         "{text}"
     );
     assert!(!text.contains("held back"), "{text}");

@@ -142,7 +142,7 @@ fn stops_at_each(file: &str, before: &str, bad_lines: &[(Vec<u8>, &str)], line: 
         program.run(&["ingest", file]).fails_saying(&[
             &format!("{file}:{line}: "),
             reason,
-            "the 2 lines before it",
+            "what came before took effect and is kept: 2 lines",
         ]);
     }
     let count = bad_lines.len() as u64;
@@ -197,18 +197,28 @@ fn what_came_before_in_other_files_is_kept_too_and_what_comes_after_is_not_read(
     program.write("c.jsonl", good);
     program
         .run(&["ingest", "a.jsonl", "b.jsonl", "c.jsonl"])
-        .fails_saying(&["b.jsonl:2: ", "the 4 lines before it"]);
+        .fails_saying(&[
+            "b.jsonl:2: ",
+            "what came before took effect and is kept: 4 lines",
+        ]);
     assert_eq!(program.json(&["stats"])["leaves"], 4);
 
     program.write("header.inter", "user_id:token\titem_id\n1\t2\n");
     program
         .run(&["ingest", "a.jsonl", "header.inter", "--kind", "view"])
-        .fails_saying(&["header.inter", "`item_id`", "the 3 lines before it"]);
+        .fails_saying(&[
+            "header.inter",
+            "`item_id`",
+            "what came before took effect and is kept: 3 lines",
+        ]);
     assert_eq!(program.json(&["stats"])["leaves"], 7);
 
     program
         .run_with_input(&["ingest", "-"], format!("{good}oops"))
-        .fails_saying(&["standard input:2: ", "the 1 lines before it"]);
+        .fails_saying(&[
+            "standard input:2: ",
+            "what came before took effect and is kept: 1 line",
+        ]);
 }
 
 #[test]

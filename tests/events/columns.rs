@@ -171,3 +171,16 @@ fn files_of_different_formats_go_in_together() {
     assert_eq!(summary["gated_community_forwarding"], 2);
     assert_eq!(rows(&program, &[]), [row(7, "view", 2, 5.0)]);
 }
+
+#[test]
+fn a_header_that_names_a_column_twice_is_refused() {
+    let program = Program::new();
+    program.write("twice.csv", "user_id,item_id,kind,item_id\n1,2,view,3\n");
+    let run = program.run(&["ingest", "twice.csv"]);
+    assert!(
+        run.stderr.contains("two columns are named `item_id`"),
+        "{}",
+        run.stderr
+    );
+    run.refuses_its_usage();
+}

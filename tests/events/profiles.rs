@@ -48,7 +48,7 @@ fn csv_profiles_are_text() {
     let program = Program::new();
     program.write("users.csv", "age,who,job\n24,1,\"writer,\npoet\"\n");
     let text = program.text(&["profiles", "users.csv", "--user-column", "who"]);
-    assert!(text.starts_with("1 profiles"), "{text}");
+    assert!(text.starts_with("1 profile,"), "{text}");
     meets(
         &program,
         &[
@@ -123,7 +123,7 @@ fn profiles_stop_at_a_bad_line_and_keep_what_came_before() {
         program.run(&["profiles", "users.jsonl"]).fails_saying(&[
             "users.jsonl:2: ",
             reason,
-            "the 1 lines before it",
+            "what came before took effect and is kept: 1 line",
         ]);
     }
     assert_eq!(cohorts(&program, "1"), 1);
@@ -140,7 +140,7 @@ fn profiles_stop_at_a_bad_line_and_keep_what_came_before() {
         program.run(&["profiles", "ml.user"]).fails_saying(&[
             "ml.user:3: ",
             reason,
-            "the 1 lines before it",
+            "what came before took effect and is kept: 1 line",
         ]);
     }
     program.write("users.csv", "age\n24\n");

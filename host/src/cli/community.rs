@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
+use tidegate::events::parse_id;
 
 use super::{Context, Outcome};
 
@@ -11,6 +12,7 @@ pub(super) enum CommunityCommand {
     /// Add a user to a community, which is made if there is none of this name
     Join {
         /// The user
+        #[arg(value_parser = parse_id)]
         user: u64,
         /// The community's name
         name: String,
@@ -18,6 +20,7 @@ pub(super) enum CommunityCommand {
     /// Take a user out of a community
     Quit {
         /// The user
+        #[arg(value_parser = parse_id)]
         user: u64,
         /// The community's name
         name: String,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tidegate::events::{BadLine, Columns, Event, EventReader, Format, ReadError, Subject};
 use tidegate::{Error, Signal, TidalDb};
 
-use super::output::table;
+use super::output::{counted, table};
 use super::{Context, Outcome, WrongUsage};
 
 #[derive(Debug, Args)]
@@ -187,8 +187,10 @@ pub(super) fn profiles(context: &Context, arguments: &ProfilesArguments) -> Resu
     };
     context.output.print(&summary, |summary| {
         format!(
-            "{} profiles, {} rejected lines, {:.2} seconds",
-            summary.profiles, summary.rejected, summary.seconds
+            "{}, {}, {:.2} seconds",
+            counted(summary.profiles, "profile", "profiles"),
+            counted(summary.rejected, "rejected line", "rejected lines"),
+            summary.seconds
         )
     })?;
     Ok(Outcome::Done)
@@ -370,8 +372,8 @@ impl<'a> Ingestion<'a> {
             Ok(()) => Ok(self.applied),
             Err(error) if error.is::<WrongUsage>() && self.applied == 0 => Err(error),
             Err(error) => Err(anyhow!(
-                "{error:#}; the {} lines before it took effect and are kept",
-                self.applied
+                "{error:#}; what came before took effect and is kept: {}",
+                counted(self.applied, "line", "lines")
             )),
         }
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::Serialize;
+use tidegate::events::parse_id;
 use tidegate::{CommunityMembership, TidalDb};
 
 use super::output::rfc3339;
@@ -15,7 +16,7 @@ use super::{Context, Outcome, complain};
 #[derive(Debug, Args)]
 pub(super) struct TransitionArguments {
     /// The users
-    #[arg(value_name = "USER", required_unless_present = "from")]
+    #[arg(value_name = "USER", required_unless_present = "from", value_parser = parse_id)]
     users: Vec<u64>,
 
     /// A file with more users, one id a line; `-` is standard input
@@ -26,14 +27,14 @@ pub(super) struct TransitionArguments {
 #[derive(Debug, Args)]
 pub(super) struct StatusArguments {
     /// The users
-    #[arg(value_name = "USER", required = true)]
+    #[arg(value_name = "USER", required = true, value_parser = parse_id)]
     users: Vec<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct HistoryArguments {
     /// The user
-    #[arg(value_name = "USER")]
+    #[arg(value_name = "USER", value_parser = parse_id)]
     user: u64,
 }
 
@@ -167,13 +168,12 @@ fn read_users(file: &Path) -> Result<Vec<u64>> {
     for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         match line.trim() {
             "" => {}
-            id => match id.parse() {
+            id => match parse_id(id) {
                 Ok(user_id) => users.push(user_id),
-                Err(_) => bail!(
-                    "`{}` line {}: `{id}` is no user id, which is a whole number from 0 to {}; nothing was changed",
+                Err(reason) => bail!(
+                    "`{}` line {}: {reason}; nothing was changed",
                     file.display(),
                     index + 1,
-                    u64::MAX
                 ),
             },
         }

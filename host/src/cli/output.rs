@@ -52,6 +52,11 @@ pub(super) fn printable(text: &str) -> String {
     printable
 }
 
+/// As in `1 line` and `2 lines`.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// An instant as RFC 3339 says it, to the nanosecond.
 pub(super) fn rfc3339(ns: u64) -> String {
     // Every u64 of nanoseconds is before the year 2555, which jiff can say.

@@ -4,17 +4,19 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use tidegate::Signal;
+use tidegate::events::parse_id;
 
+use super::output::counted;
 use super::{Context, Outcome};
 
 #[derive(Debug, Args)]
 pub(super) struct SignalArguments {
     /// The user
-    #[arg(value_name = "USER")]
+    #[arg(value_name = "USER", value_parser = parse_id)]
     user: u64,
 
     /// The item
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
     item: u64,
 
     /// What the user did, such as `view` or `like`
@@ -57,8 +59,9 @@ pub(super) fn run(context: &Context, arguments: &SignalArguments) -> Result<Outc
             ""
         };
         format!(
-            "added to the base ledger, {} cohorts and {} communities{gated}",
-            receipt.cohorts, receipt.communities
+            "added to the base ledger, {} and {}{gated}",
+            counted(receipt.cohorts.into(), "cohort", "cohorts"),
+            counted(receipt.communities.into(), "community", "communities")
         )
     })?;
     Ok(Outcome::Done)

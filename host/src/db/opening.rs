@@ -50,10 +50,7 @@ impl TidalDb {
     /// many there are.
     pub fn from_config(config: Config) -> Result<TidalDb> {
         let path = &config.path;
-        fs::create_dir_all(path).map_err(Error::storage(format!(
-            "make the folder `{}`",
-            path.display()
-        )))?;
+        make_folder(path)?;
         let lock = StoreLock::take(path)?;
         let rules = load_rules(&config)?;
         let storage = Storage::new(match config.engine {
@@ -78,6 +75,14 @@ impl TidalDb {
             _lock: lock,
             temporary: None,
         })
+    }
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    let making = format!("make the folder `{}`", path.display());
+    match fs::create_dir_all(path) {
+        Err(_) if path.is_file() => Err(Error::storage(making)("there is a file of this name")),
+        other => other.map_err(Error::storage(making)),
     }
 }
 

@@ -86,6 +86,14 @@ impl<R: BufRead> Reader<R> {
             .map(|field| Column::parse(field, format))
             .collect::<Result<Vec<_>, _>>()
             .map_err(ReadError::Header)?;
+        for (index, column) in header.iter().enumerate() {
+            if find(&header, &column.name) != Some(index) {
+                return Err(ReadError::Header(format!(
+                    "two columns are named `{}`",
+                    column.name
+                )));
+            }
+        }
         let row = Row::of(&header, format, subject).map_err(ReadError::Header)?;
         Ok(Reader {
             records,
@@ -165,7 +173,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn id(&self, column: usize) -> Result<u64, String> {
-        id::parse(self.text_of(column)?.trim())
+        id::parse_id(self.text_of(column)?.trim())
             .map_err(|reason| format!("column `{}`: {reason}", self.header[column].name))
     }
 

@@ -8,8 +8,9 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Id(pub(super) u64);
 
-/// The id that a text stands for: decimal digits and nothing else.
-pub(super) fn parse(text: &str) -> Result<u64, String> {
+/// The id that a text stands for: decimal digits and nothing else, up to 2^64 - 1. An
+/// error says what the text is not.
+pub fn parse_id(text: &str) -> Result<u64, String> {
     // The standard parser takes a plus sign too.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse()
@@ -52,6 +53,6 @@ impl Visitor<'_> for IdVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
-        parse(text).map(Id).map_err(E::custom)
+        parse_id(text).map(Id).map_err(E::custom)
     }
 }

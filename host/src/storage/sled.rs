@@ -34,19 +34,19 @@ pub struct SledEngine {
 impl SledEngine {
     /// Opens the database in `folder`, or makes one if there is none.
     pub fn open(folder: &Path) -> Result<Self> {
-        let opening = || format!("open the sled database in `{}`", folder.display());
+        let opening = || action("open", folder);
         wait_for_lock(&folder.join("db"));
         let db = sled::Config::new()
             .path(folder)
             // The ledger decides when to flush.
             .flush_every_ms(None)
             .open()
-            .map_err(Error::storage(opening()))?;
+            .map_err(failed("open", folder))?;
         let trees = Partition::ALL
             .into_iter()
             .map(|partition| Ok((partition, db.open_tree(partition.name())?)))
             .collect::<sled::Result<_>>()
-            .map_err(Error::storage(opening()))?;
+            .map_err(failed("open", folder))?;
         let data_file = File::open(folder.join("db")).map_err(Error::storage(opening()))?;
         // The names of files that sled made must last too, not only their content.
         for path in [Some(folder), folder.parent()].into_iter().flatten() {
@@ -69,10 +69,7 @@ impl SledEngine {
     }
 
     fn failed(&self, operation: &str) -> impl FnOnce(sled::Error) -> Error + use<> {
-        Error::storage(format!(
-            "{operation} the sled database in `{}`",
-            self.folder.display()
-        ))
+        failed(operation, &self.folder)
     }
 }
 
@@ -121,10 +118,22 @@ impl StorageEngine for SledEngine {
 
     fn flush(&self) -> Result<()> {
         self.db.flush().map_err(self.failed("flush"))?;
-        self.data_file.sync_data().map_err(Error::storage(format!(
-            "sync the sled database in `{}`",
-            self.folder.display()
-        )))
+        self.data_file
+            .sync_data()
+            .map_err(Error::storage(action("sync", &self.folder)))
+    }
+}
+
+fn action(operation: &str, folder: &Path) -> String {
+    format!("{operation} the sled database in `{}`", folder.display())
+}
+
+fn failed(operation: &str, folder: &Path) -> impl FnOnce(sled::Error) -> Error + use<> {
+    let action = action(operation, folder);
+    move |error| match error {
+        // Its own text is an offset and an empty backtrace.
+        sled::Error::Corruption { .. } => Error::storage(action)("its files are damaged"),
+        other => Error::storage(action)(other),
     }
 }
 
