@@ -26,9 +26,9 @@ pub(crate) struct HostClock {
 }
 
 impl HostClock {
-    /// A clock whose readings are all above every reading in the store.
-    pub(crate) fn load(storage: &Storage) -> Result<Self> {
-        let mut high_water_ns = 0;
+    /// A clock whose readings are all above every reading in the store, and above
+    /// `high_water_ns`.
+    pub(crate) fn load(storage: &Storage, mut high_water_ns: u64) -> Result<Self> {
         let prefix = encode_key(EntityId(0), Tag::ClockHighWater, b"");
         storage
             .partition(Partition::System)

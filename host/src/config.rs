@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::journal::disk::{Disk, SystemDisk};
 use crate::storage::StorageEngine;
 
 /// What a [`TidalDb`](crate::TidalDb) is opened with.
@@ -24,6 +25,7 @@ pub struct Config {
     pub(crate) component: Option<PathBuf>,
     pub(crate) flush_every: Duration,
     pub(crate) engine: Option<Arc<dyn StorageEngine>>,
+    pub(crate) disk: Arc<dyn Disk>,
 }
 
 impl Config {
@@ -35,6 +37,7 @@ impl Config {
             component: None,
             flush_every: Duration::from_millis(500),
             engine: None,
+            disk: Arc::new(SystemDisk),
         }
     }
 
@@ -55,10 +58,18 @@ impl Config {
     }
 
     /// The storage engine, instead of a sled database in the store's folder. The
-    /// folder still holds the lock and the compiled component.
+    /// folder still holds the lock, the journal and the compiled component.
     #[must_use]
     pub fn engine(mut self, engine: Arc<dyn StorageEngine>) -> Self {
         self.engine = Some(engine);
+        self
+    }
+
+    /// Where the journal's files are kept, instead of the operating system's file
+    /// system.
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk;
         self
     }
 }

@@ -1,7 +1,12 @@
 //! `TidalDb`: the handle on which an application calls the four verbs.
 //!
-//! - [`opening`]: from a folder to a handle, and the restore of the gate
+//! - [`opening`]: from a folder to a handle
+//! - [`reconcile`]: the journal and the store compared, each repaired from the other,
+//!   and the gate filled; [`sequences`] tells what is missing
 //! - [`transitions`]: leave and rejoin, in the order that the invariants need
+//! - [`turns`]: one transition of a user at a time
+//! - [`commit`]: transitions made durable, many with one sync
+//! - [`history`]: the history in storage
 //! - [`fan_out`]: what a signal is added to, and the two places where the gate is
 //!   asked
 //! - [`verification`]: every record read and compared with the gate
@@ -10,9 +15,14 @@
 //! order of effects; the rules decide what they are, the gate remembers them, the
 //! ledger adds up, storage keeps.
 
+mod commit;
 mod fan_out;
+mod history;
 mod opening;
+mod reconcile;
+mod sequences;
 mod transitions;
+mod turns;
 mod verification;
 
 use std::sync::Arc;
@@ -27,8 +37,9 @@ use crate::ledger::{Aggregate, Ledger, Profile, Ranked, Scope, Signal};
 use crate::membership::{CommunityMembership, MembershipStatus, Transition};
 use crate::rules::Rules;
 use crate::storage::Storage;
+use commit::GroupCommit;
 use opening::StoreLock;
-use transitions::Transitions;
+use turns::Turns;
 
 pub use verification::Verification;
 
@@ -104,11 +115,14 @@ pub struct TidalDb {
     ledger: Arc<Ledger>,
     gate: Gate,
     rules: Rules,
-    transitions: Transitions,
+    turns: Turns,
+    commit: GroupCommit,
     clock: Arc<HostClock>,
     storage: Storage,
     /// Malformed records that name no user, so that no gate could be shut.
     unattributed_records: u64,
+    /// Transitions that were lost, so that the gate is shut by default.
+    lost_transitions: u64,
     _lock: StoreLock,
     temporary: Option<TempDir>,
 }
@@ -154,12 +168,19 @@ impl TidalDb {
                 reason: "the error was returned to the caller of that transition".to_owned(),
             }),
             Standing::Malformed => Err(self.why_malformed(user_id)),
+            Standing::Lost => Err(Error::MalformedRecord {
+                user_id,
+                reason:
+                    "transitions were lost when the store was damaged, and they may be of this user"
+                        .to_owned(),
+            }),
         }
     }
 
     /// Every acknowledged leave and rejoin of this user, the oldest first.
     pub fn community_layer_history(&self, user_id: u64) -> Result<Vec<Transition>> {
-        transitions::history(&self.storage, user_id)
+        self.commit.check_applied()?;
+        history::of_user(&self.storage, user_id)
     }
 
     /// Sets a user's attributes, all of them, and works out which cohorts the user
@@ -223,7 +244,7 @@ impl TidalDb {
     /// still lose.
     pub fn stats(&self) -> Stats {
         let signals = self.ledger.totals();
-        let transitions = self.transitions.totals();
+        let transitions = self.commit.totals();
         let census = self.gate.census();
         Stats {
             signals: signals.signals,
@@ -242,6 +263,7 @@ impl TidalDb {
     /// Makes every signal and every change durable that was made before the call.
     /// After an error nothing is lost while the process lives; call again.
     pub fn flush(&self) -> Result<()> {
+        self.commit.check_applied()?;
         self.ledger.flush()
     }
 }

@@ -38,6 +38,16 @@ pub enum Error {
         expected: u32,
     },
 
+    /// The store's files do not belong together or can't be made sense of. Nothing
+    /// was changed.
+    #[error("the store `{}` is damaged: {reason}", path.display())]
+    Damaged {
+        /// The store's folder.
+        path: PathBuf,
+        /// What was found, and the way out.
+        reason: String,
+    },
+
     /// Storage could not be read or written.
     #[error("could not {action}: {cause}")]
     Storage {

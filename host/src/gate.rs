@@ -14,10 +14,14 @@
 //!
 //! The order of all locks in this crate, and so why no call can deadlock:
 //!
-//! 1. the transition lock (`db::transitions`), or the change lock (`ledger`)
-//! 2. the component's instance (`rules`), or the ledger's commit lock
-//! 3. one shard of the gate
-//! 4. one stripe of the pending contributions (`ledger::pending`)
+//! 1. the pause of transitions, then one user's turn (`db::turns`); or the change
+//!    lock (`ledger`)
+//! 2. the component's instance (`rules`), the ledger's commit lock, or the writer of
+//!    transitions (`db::commit`)
+//! 3. the queue of transitions (`db::commit`), which nobody holds while waiting for
+//!    the writer
+//! 4. one shard of the gate
+//! 5. one stripe of the pending contributions (`ledger::pending`)
 //!
 //! A call that holds one takes others only from further down, and never two of
 //! one line. While a shard is held, nothing but memory is touched: not the
@@ -63,6 +67,9 @@ pub(crate) enum Standing {
     Unsettled,
     /// The stored record cannot be read. The membership is not known.
     Malformed,
+    /// Transitions were lost, and the user may be among those they were of. The
+    /// membership is not known.
+    Lost,
 }
 
 /// What the gate says of a user who has an entry.
@@ -84,12 +91,16 @@ pub(crate) struct Census {
 #[derive(Debug)]
 pub(crate) struct Gate {
     entries: DashMap<u64, Entry, RandomState>,
+    /// What a user without an entry may do: everything, unless transitions were lost
+    /// and nobody knows whose.
+    default: FanOut,
 }
 
 impl Gate {
     pub(crate) fn new() -> Self {
         Gate {
             entries: DashMap::with_hasher(RandomState::default()),
+            default: FanOut::ALL,
         }
     }
 
@@ -101,15 +112,26 @@ impl Gate {
         let shard = self.entries.shards()[self.entries.determine_shard(hash)].read();
         let fan_out = shard
             .get(hash as u64, |(user, _)| *user == user_id)
-            .map_or(FanOut::ALL, |(_, entry)| entry.get().fan_out);
+            .map_or(self.default, |(_, entry)| entry.get().fan_out);
         let outcome = forward(fan_out);
         drop(shard);
         outcome
     }
 
-    /// What the gate says of this user; `None` if it has no entry.
+    /// Shuts the gate for every user without an entry.
+    pub(crate) fn shut_by_default(&mut self) {
+        self.default = FanOut::NONE;
+    }
+
+    /// What the gate says of this user; `None` if it has no entry and is open.
     pub(crate) fn known(&self, user_id: u64) -> Option<Known> {
-        let entry = *self.entries.get(&user_id)?;
+        let Some(entry) = self.entries.get(&user_id).map(|entry| *entry) else {
+            return (self.default != FanOut::ALL).then_some(Known {
+                membership: CommunityMembership::never_left(user_id),
+                fan_out: self.default,
+                standing: Standing::Lost,
+            });
+        };
         Some(Known {
             membership: CommunityMembership {
                 user_id,
@@ -152,7 +174,7 @@ impl Gate {
         let mut census = Census::default();
         for entry in &self.entries {
             match entry.standing {
-                Standing::Malformed => census.malformed += 1,
+                Standing::Malformed | Standing::Lost => census.malformed += 1,
                 _ if entry.status == MembershipStatus::Left => census.left += 1,
                 _ => {}
             }

@@ -21,6 +21,7 @@ pub(crate) mod write_behind;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 
@@ -130,8 +131,6 @@ struct Committed {
     /// applying it again is right whether or not it took effect, and it has to be
     /// applied before anything is read or written.
     unfinished: Option<Flush>,
-    /// Changes that are applied and not yet synced.
-    unsynced: bool,
 }
 
 /// Which scopes there are and which users count in them.
@@ -155,6 +154,8 @@ pub(crate) struct Ledger {
     /// The commit lock: held for writing while contributions move from memory to
     /// storage, for reading while both are added up.
     committed: RwLock<Committed>,
+    /// Whether storage was written to since it was last synced.
+    unsynced: AtomicBool,
 }
 
 impl Ledger {
@@ -175,8 +176,8 @@ impl Ledger {
             committed: RwLock::new(Committed {
                 totals,
                 unfinished: None,
-                unsynced: false,
             }),
+            unsynced: AtomicBool::new(false),
             storage,
             clock,
         };
@@ -351,8 +352,14 @@ impl Ledger {
     /// Applies a change that the next flush makes durable.
     fn apply(&self, batch: &Batch) -> Result<()> {
         self.storage.apply(batch)?;
-        self.committed.write().unsynced = true;
+        self.note_unsynced();
         Ok(())
+    }
+
+    /// Has the next flush sync storage, because somebody has written to it.
+    pub(crate) fn note_unsynced(&self) {
+        // Release, with the acquire in `flush`: who sees the flag syncs the write.
+        self.unsynced.store(true, Ordering::Release);
     }
 
     /// What a scope has gained for one item and kind; zero if nothing.
@@ -452,11 +459,10 @@ impl Ledger {
             self.storage.apply(&flush.batch)?;
             committed.totals = flush.totals;
             committed.unfinished = None;
-            committed.unsynced = true;
+            self.note_unsynced();
         }
-        if committed.unsynced {
-            self.storage.flush()?;
-            committed.unsynced = false;
+        if self.unsynced.swap(false, Ordering::Acquire) {
+            self.storage.flush().inspect_err(|_| self.note_unsynced())?;
         }
         Ok(())
     }

@@ -8,7 +8,8 @@
 //! cli ──> db ──> gate        who may fan out; the DashMap and the fence
 //!  │      │  ──> rules       the component: wasmtime and the bindings
 //!  │      │  ──> ledger      aggregates, cohorts, communities, write-behind
-//!  │      └─ ──> storage     partitions, keys, sled
+//!  │      │  ──> storage     partitions, keys, sled
+//!  │      └─ ──> journal     every transition once more, synced and numbered
 //!  └────> events             readers of event files
 //! ```
 
@@ -19,6 +20,7 @@ mod error;
 #[cfg(feature = "cli")]
 pub mod events;
 mod gate;
+mod journal;
 mod ledger;
 mod membership;
 mod rules;
@@ -27,6 +29,7 @@ pub mod storage;
 pub use config::Config;
 pub use db::{Receipt, Stats, TidalDb, Verification};
 pub use error::{Cause, Error, Result};
+pub use journal::disk::{Disk, DiskFile, SystemDisk};
 pub use ledger::{
     Aggregate, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_PREDICATE_BYTES, MAX_PROFILE_BYTES, Profile,
     Ranked, Scope, Signal,

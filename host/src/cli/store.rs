@@ -94,6 +94,12 @@ pub(super) fn verify(context: &Context) -> Result<Outcome> {
             found.unattributed
         ));
     }
+    if found.lost > 0 {
+        complain(&anyhow::anyhow!(
+            "{} transitions were lost; the gate is shut for every user who has no later one",
+            found.lost
+        ));
+    }
     for user_id in &found.disagreeing {
         complain(&anyhow::anyhow!(
             "the gate is not as the record of user {user_id} says; leave or rejoin again"

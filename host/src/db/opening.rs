@@ -1,10 +1,11 @@
-//! From a folder to a handle: the lock, the component, storage, and the restore of
-//! the gate.
+//! From a folder to a handle: the lock, the component, storage, the journal.
 //!
 //! | in the folder | what |
 //! |---|---|
 //! | `lock` | held while a process has the store open |
 //! | `sled/` | the sled database |
+//! | `journal` | every transition once more; see [`crate::journal`] |
+//! | `journal.damaged` | what a damaged journal held before it was written anew |
 //! | `component-cache/` | compiled components, kept by wasmtime; may be deleted |
 
 use std::fs::{self, File, TryLockError};
@@ -12,15 +13,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::TidalDb;
-use super::transitions::Transitions;
+use super::commit::GroupCommit;
+use super::reconcile::reconcile;
+use super::turns::Turns;
 use crate::clock::HostClock;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::gate::{Gate, Standing};
+use crate::gate::Gate;
+use crate::journal::Location;
 use crate::ledger::Ledger;
 use crate::ledger::write_behind::WriteBehind;
-use crate::rules::{RESTORE_BATCH, Rules, SHIPPED_COMPONENT, StoredRecords};
-use crate::storage::keys::{EntityId, Tag, encode_key, entity_of, parse_key};
+use crate::rules::{Rules, SHIPPED_COMPONENT};
+use crate::storage::keys::{EntityId, Tag, encode_key, parse_key};
 use crate::storage::sled::SledEngine;
 use crate::storage::{Partition, Storage};
 
@@ -59,19 +63,37 @@ impl TidalDb {
         });
         check_format(&storage, path)?;
 
-        let gate = Gate::new();
-        let unattributed_records = restore(&gate, &rules, &storage)?;
-        let clock = Arc::new(HostClock::load(&storage)?);
+        let location = Location {
+            disk: config.disk,
+            folder: path.clone(),
+        };
+        let mut gate = Gate::new();
+        let found = reconcile(&location, &storage, &rules, &mut gate)?;
+        let malformed = gate.census().malformed + found.unattributed;
+        if malformed > 0 {
+            tracing::warn!(
+                "{malformed} membership records are malformed; the gate is shut for their users until a leave or a rejoin writes new ones, and `verify` names them"
+            );
+        }
+        let clock = Arc::new(HostClock::load(&storage, found.highest_at_ns)?);
         let ledger = Arc::new(Ledger::load(storage.clone(), Arc::clone(&clock))?);
         Ok(TidalDb {
             write_behind: Some(WriteBehind::start(Arc::clone(&ledger), config.flush_every)?),
             ledger,
             gate,
             rules,
-            transitions: Transitions::load(&storage)?,
+            turns: Turns::new(),
+            commit: GroupCommit::new(
+                found.journal,
+                found.last_sequence,
+                found.totals,
+                storage.clone(),
+                Arc::clone(&clock),
+            ),
             clock,
             storage,
-            unattributed_records,
+            unattributed_records: found.unattributed,
+            lost_transitions: found.lost,
             _lock: lock,
             temporary: None,
         })
@@ -145,53 +167,6 @@ fn check_format(storage: &Storage, path: &Path) -> Result<()> {
             expected: FORMAT_VERSION,
         }),
     }
-}
-
-/// Fills the gate from the stored records; returns the number of records that name
-/// no user.
-fn restore(gate: &Gate, rules: &Rules, storage: &Storage) -> Result<u64> {
-    let mut records = StoredRecords::default();
-    let mut malformed_keys = Vec::new();
-    let mut unattributed = 0;
-    storage
-        .partition(Partition::Memberships)
-        .scan(b"", |key, record| {
-            match (user_of_record(key), entity_of(key)) {
-                (Some(user_id), _) => records.push(user_id, record),
-                (None, Some(EntityId(user_id))) => malformed_keys.push(user_id),
-                (None, None) => unattributed += 1,
-            }
-            if records.len() == RESTORE_BATCH {
-                restore_batch(gate, rules, &mut records)?;
-            }
-            Ok(())
-        })?;
-    restore_batch(gate, rules, &mut records)?;
-    // After the records: a good one beside a malformed key does not open the gate.
-    for user_id in malformed_keys {
-        gate.shut_as(user_id, Standing::Malformed);
-    }
-    let malformed = gate.census().malformed + unattributed;
-    if malformed > 0 {
-        tracing::warn!(
-            "{malformed} membership records are malformed; the gate is shut for their users until a leave or a rejoin writes new ones, and `verify` names them"
-        );
-    }
-    Ok(unattributed)
-}
-
-fn restore_batch(gate: &Gate, rules: &Rules, records: &mut StoredRecords) -> Result<()> {
-    if records.len() == 0 {
-        return Ok(());
-    }
-    for (user_id, restored) in records.users().iter().zip(rules.restore(records)?) {
-        match restored {
-            Some((membership, fan_out)) => gate.settle(&membership, fan_out),
-            None => gate.shut_as(*user_id, Standing::Malformed),
-        }
-    }
-    records.clear();
-    Ok(())
 }
 
 /// The user whose record a key leads to; `None` if it does not parse as the key of

@@ -21,6 +21,9 @@ pub struct Verification {
     pub malformed: Vec<u64>,
     /// Malformed records whose key is too short to name a user.
     pub unattributed: u64,
+    /// Transitions that neither the journal nor the store had when it was opened, so
+    /// that the gate is shut for every user without a later one.
+    pub lost: u64,
     /// The users for whom the gate is not as their record says, in order. There
     /// are none unless storage was changed behind the store's back, or a
     /// transition failed and was not repeated.
@@ -30,7 +33,10 @@ pub struct Verification {
 impl Verification {
     /// Whether every record can be read and agrees with the gate.
     pub fn is_clean(&self) -> bool {
-        self.malformed.is_empty() && self.disagreeing.is_empty() && self.unattributed == 0
+        self.malformed.is_empty()
+            && self.disagreeing.is_empty()
+            && self.unattributed == 0
+            && self.lost == 0
     }
 }
 
@@ -38,8 +44,11 @@ impl TidalDb {
     /// Reads every stored record and compares it with the gate. No leave or rejoin
     /// happens meanwhile; signals go on.
     pub fn verify(&self) -> Result<Verification> {
-        self.transitions.paused(|| {
-            let mut found = Verification::default();
+        self.turns.paused(|| {
+            let mut found = Verification {
+                lost: self.lost_transitions,
+                ..Verification::default()
+            };
             let mut malformed = BTreeSet::new();
             let mut disagreeing = BTreeSet::new();
             self.storage

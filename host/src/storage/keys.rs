@@ -28,8 +28,8 @@ pub enum Tag {
     Profile = 0x40,
     /// A cohort whose predicate a user's profile meets. Suffix: the cohort's name.
     CohortMembership = 0x41,
-    /// An acknowledged transition: `left` or `active`. Suffix: its instant in
-    /// nanoseconds, 8 bytes big endian.
+    /// An acknowledged transition: its number in the journal, 8 bytes big endian, and
+    /// `left` or `active`. Suffix: its instant in nanoseconds, 8 bytes big endian.
     Transition = 0x42,
     /// The name of a scope of aggregates, such as `community::film`. No suffix.
     Scope = 0x43,
@@ -46,13 +46,16 @@ pub enum Tag {
     ClockHighWater = 0x47,
     /// The totals of what signals did, as a JSON object. No suffix.
     SignalTotals = 0x48,
-    /// The totals of leaves and rejoins, as a JSON object. No suffix.
-    TransitionTotals = 0x49,
+    /// The number that ties the store to its journal, 8 bytes big endian. No suffix.
+    StoreId = 0x49,
+    /// The number of the last transition that the store has, 8 bytes big endian. No
+    /// suffix.
+    AppliedSequence = 0x4A,
 }
 
 impl Tag {
     /// Every tag, in the order of their bytes.
-    pub const ALL: [Tag; 13] = [
+    pub const ALL: [Tag; 14] = [
         Tag::CommunityMembership,
         Tag::PurgeManifest,
         Tag::CommunityLeave,
@@ -65,7 +68,8 @@ impl Tag {
         Tag::FormatVersion,
         Tag::ClockHighWater,
         Tag::SignalTotals,
-        Tag::TransitionTotals,
+        Tag::StoreId,
+        Tag::AppliedSequence,
     ];
 
     /// The tag with this byte, if there is one.
