@@ -1,28 +1,30 @@
 //! Leave and rejoin against signals on other threads: nothing is forwarded between a
 //! leave that has returned and the rejoin after it, and every stamp says so.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
 
-use tidegate::{MembershipStatus, TidalDb};
+use serde_json::json;
+use tidegate::{MembershipStatus, TidalDb, Transition};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::support::{community, signal, views};
+use crate::support::{cohort, community, profile, signal, views};
 
-const USERS: u64 = 4;
+const SLOTS: usize = 4;
+const ROUNDS: usize = 40;
 const SIGNALLERS: usize = 2;
 const ITEM: u64 = 7;
-const LEAVES: usize = 100;
 
 /// A contribution to a shared aggregate, as the library reports it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Forwarded {
     user_id: u64,
     at_ns: u64,
-    communities: u64,
+    scopes: u64,
 }
 
 impl Visit for Forwarded {
@@ -30,7 +32,7 @@ impl Visit for Forwarded {
         match field.name() {
             "user_id" => self.user_id = value,
             "at_ns" => self.at_ns = value,
-            "communities" => self.communities = value,
+            "cohorts" | "communities" => self.scopes += value,
             _ => {}
         }
     }
@@ -52,7 +54,7 @@ impl Subscriber for Collector {
     fn event(&self, event: &Event<'_>) {
         let mut forwarded = Forwarded::default();
         event.record(&mut forwarded);
-        if forwarded.communities > 0 {
+        if forwarded.scopes > 0 {
             self.forwarded.lock().unwrap().push(forwarded);
         }
     }
@@ -67,53 +69,86 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// Sends signals of all users in turn until told to stop; returns those that a
-/// community gained.
-fn send_signals(db: &TidalDb, stop: &AtomicBool) -> Vec<Forwarded> {
-    let collector = std::sync::Arc::new(Collector::default());
-    tracing::subscriber::with_default(std::sync::Arc::clone(&collector), || {
+/// The users who come and go at present, one for each slot.
+type Present = [AtomicU64; SLOTS];
+
+fn user(slot: usize, round: usize) -> u64 {
+    (slot * ROUNDS + round) as u64
+}
+
+/// Sends signals of all present users in turn until told to stop; returns those that a
+/// community or a cohort gained.
+fn send_signals(db: &TidalDb, present: &Present, stop: &AtomicBool) -> Vec<Forwarded> {
+    let collector = Arc::new(Collector::default());
+    tracing::subscriber::with_default(Arc::clone(&collector), || {
         while !stop.load(Ordering::Relaxed) {
-            for user_id in 0..USERS {
-                signal(db, user_id, ITEM);
+            for user_id in present {
+                signal(db, user_id.load(Ordering::Acquire), ITEM);
             }
         }
     });
     std::mem::take(&mut *collector.forwarded.lock().unwrap())
 }
 
-/// Leaves and rejoins over and over, and looks at the aggregate while away.
-fn come_and_go(db: &TidalDb, user_id: u64) {
-    let own = community(&user_id.to_string());
-    for _ in 0..LEAVES {
+/// One user after the other comes, leaves, and rejoins; the slot's aggregates are
+/// looked at while the user is away. Each user is new, so that most leaves are of users
+/// of whom the gate knows nothing.
+fn come_and_go(db: &TidalDb, slot: usize, present: &AtomicU64) {
+    let scopes = [
+        community(&format!("slot{slot}")),
+        cohort(&format!("slot{slot}")),
+    ];
+    let gained = || scopes.each_ref().map(|scope| views(db, scope, ITEM));
+    for round in 0..ROUNDS {
+        let user_id = user(slot, round);
+        db.join_community(user_id, &format!("slot{slot}")).unwrap();
+        db.set_profile(user_id, &profile(&json!({ "slot": slot })))
+            .unwrap();
+        present.store(user_id, Ordering::Release);
+        let before = gained();
+        // Until signals of this user flow; not always, to leave at other moments too.
+        while round % 2 == 0 && gained() == before {
+            std::thread::yield_now();
+        }
         db.leave_community_layer(user_id).unwrap();
-        let at_return = views(db, &own, ITEM);
+        let at_return = gained();
         std::thread::yield_now();
         assert!(signal(db, user_id, ITEM).gated);
-        let later = views(db, &own, ITEM);
         assert_eq!(
-            later, at_return,
+            gained(),
+            at_return,
             "user {user_id}: gained after the leave had returned"
         );
         db.rejoin_community_layer(user_id).unwrap();
         std::thread::yield_now();
+        db.leave_community_layer(user_id).unwrap();
+        assert_eq!(
+            gained(),
+            gained(),
+            "user {user_id}: gained after the second leave"
+        );
     }
 }
 
 #[test]
 fn nothing_is_forwarded_between_a_leave_and_the_next_rejoin() {
     let db = TidalDb::ephemeral().unwrap();
-    for user_id in 0..USERS {
-        db.join_community(user_id, &user_id.to_string()).unwrap();
+    for slot in 0..SLOTS {
+        db.define_cohort(&format!("slot{slot}"), &format!("slot == {slot}"))
+            .unwrap();
     }
+    let present: Present = std::array::from_fn(|slot| AtomicU64::new(user(slot, 0)));
     let stop = AtomicBool::new(false);
     let forwarded: Vec<Forwarded> = std::thread::scope(|scope| {
         let signallers: Vec<_> = (0..SIGNALLERS)
-            .map(|_| scope.spawn(|| send_signals(&db, &stop)))
+            .map(|_| scope.spawn(|| send_signals(&db, &present, &stop)))
             .collect();
-        let goers: Vec<_> = (0..USERS)
-            .map(|user_id| {
+        let goers: Vec<_> = present
+            .iter()
+            .enumerate()
+            .map(|(slot, present)| {
                 let db = &db;
-                scope.spawn(move || come_and_go(db, user_id))
+                scope.spawn(move || come_and_go(db, slot, present))
             })
             .collect();
         // A goer that found a violation has panicked; the signallers stop all the same.
@@ -128,7 +163,7 @@ fn nothing_is_forwarded_between_a_leave_and_the_next_rejoin() {
         }
         forwarded
     });
-    assert!(!forwarded.is_empty());
+    assert!(forwarded.len() >= SLOTS * ROUNDS / 2);
 
     let mut stamps: Vec<u64> = forwarded.iter().map(|forwarded| forwarded.at_ns).collect();
     stamps.sort_unstable();
@@ -139,19 +174,16 @@ fn nothing_is_forwarded_between_a_leave_and_the_next_rejoin() {
         "the clock is strictly increasing"
     );
 
-    for user_id in 0..USERS {
-        let history = db.community_layer_history(user_id).unwrap();
-        let own = forwarded
-            .iter()
-            .filter(|forwarded| forwarded.user_id == user_id);
-        for contribution in own.clone() {
-            let before =
-                history.partition_point(|transition| transition.at_ns < contribution.at_ns);
-            let standing = before.checked_sub(1).map(|latest| history[latest].to);
-            assert_ne!(standing, Some(MembershipStatus::Left), "{contribution:?}");
-        }
-        let gained = views(&db, &community(&user_id.to_string()), ITEM);
-        assert_eq!(gained, own.count() as u64);
+    let mut histories: BTreeMap<u64, Vec<Transition>> = BTreeMap::new();
+    for contribution in &forwarded {
+        let user_id = contribution.user_id;
+        let history = histories
+            .entry(user_id)
+            .or_insert_with(|| db.community_layer_history(user_id).unwrap());
+        assert_eq!(history.len(), 3);
+        let before = history.partition_point(|transition| transition.at_ns < contribution.at_ns);
+        let standing = before.checked_sub(1).map(|latest| history[latest].to);
+        assert_ne!(standing, Some(MembershipStatus::Left), "{contribution:?}");
     }
     assert!(db.verify().unwrap().is_clean());
 }

@@ -252,3 +252,53 @@ fn signals_are_written_behind() {
 fn folder_bytes(store: &std::path::Path) -> Vec<u8> {
     std::fs::read(store.join("sled").join("db")).unwrap()
 }
+
+/// sled keeps large nodes in files of their own, which nothing syncs.
+#[test]
+fn the_largest_values_stay_in_the_file_that_is_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = TidalDb::open(folder.path()).unwrap();
+    let text = "x".repeat(tidegate::MAX_PROFILE_BYTES - 11);
+    for user_id in 0..300 {
+        db.set_profile(user_id, &profile(&json!({ "text": text })))
+            .unwrap();
+        db.leave_community_layer(user_id).unwrap();
+    }
+    let kind = "k".repeat(tidegate::MAX_KIND_BYTES);
+    for item_id in 0..20_000 {
+        let signal = Signal {
+            item_id,
+            kind: &kind,
+            weight: 1.0,
+        };
+        db.signal_with_context(1, &signal).unwrap();
+    }
+    db.flush().unwrap();
+    let too_long = profile(&json!({ "text": format!("{text}x") }));
+    assert!(matches!(
+        db.set_profile(1, &too_long),
+        Err(Error::InvalidArgument {
+            what: "profile",
+            ..
+        })
+    ));
+    let blobs = std::fs::read_dir(folder.path().join("sled/blobs")).unwrap();
+    assert_eq!(blobs.count(), 0);
+}
+
+#[test]
+fn a_profile_nested_deeper_than_it_could_be_read_again_is_refused() {
+    let db = TidalDb::ephemeral().unwrap();
+    let mut deep = json!(1);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+    assert!(matches!(
+        db.set_profile(1, &profile(&json!({ "deep": deep }))),
+        Err(Error::InvalidArgument {
+            what: "profile",
+            ..
+        })
+    ));
+    db.define_cohort("all", "true").unwrap();
+}

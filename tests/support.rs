@@ -4,6 +4,7 @@ pub(crate) mod component;
 pub(crate) mod program;
 pub(crate) mod rules;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tidegate::{Receipt, Scope, Signal, TidalDb};
@@ -52,5 +53,6 @@ pub(crate) fn skip(what: &str, how_to_run: &str) {
         std::env::var_os("TIDEGATE_TESTS_COMPLETE").is_none(),
         "{message}"
     );
-    eprintln!("{message}");
+    // Past the test runner, which shows only what a failing test prints.
+    let _ = writeln!(std::io::stderr(), "{message}");
 }

@@ -195,8 +195,11 @@ impl TidalDb {
     /// `int(age) < 25`, or gives an existing one another predicate. Users belong to
     /// it from then on; what it gained before stays. Durable with the next flush.
     ///
-    /// A profile for which the predicate can't be evaluated does not meet it. The
-    /// cost follows the number of profiles.
+    /// A profile for which the predicate can't be evaluated does not meet it: an
+    /// attribute may be missing or have another type, or a function not exist. What is
+    /// checked here is that it parses, has at most
+    /// [`MAX_PREDICATE_BYTES`](crate::MAX_PREDICATE_BYTES), and no loop within a loop.
+    /// The cost follows the number of profiles.
     pub fn define_cohort(&self, name: &str, predicate: &str) -> Result<()> {
         self.ledger.define_cohort(name, predicate)
     }

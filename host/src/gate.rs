@@ -10,6 +10,11 @@
 //! every signal of the user that was under way has been forwarded in full, and
 //! every later one finds the gate shut.
 //!
+//! DashMap's lock lets readers in while a writer waits, so a user whose signals
+//! never pause could never leave. Whoever writes therefore holds the shard's
+//! turnstile first, and a signal that sees it held waits there: those already
+//! inside finish, nobody new comes, and the writer is next.
+//!
 //! # Locks
 //!
 //! The order of all locks in this crate, and so why no call can deadlock:
@@ -20,20 +25,20 @@
 //!    transitions (`db::commit`)
 //! 3. the queue of transitions (`db::commit`), which nobody holds while waiting for
 //!    the writer
-//! 4. one shard of the gate
+//! 4. the turnstile of a shard, then that shard of the gate
 //! 5. one stripe of the pending contributions (`ledger::pending`)
 //!
 //! A call that holds one takes others only from further down, and never two of
 //! one line. While a shard is held, nothing but memory is touched: not the
 //! component, not storage, no code of a caller. Nothing inside `pass` asks the
-//! gate again: a reader that waits behind a waiting writer for a lock it already
-//! reads would wait for ever.
+//! gate again: it would wait at the turnstile for a writer that waits for it.
 
 use std::num::NonZeroU64;
-use std::ops::DerefMut;
 
+use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
 use foldhash::fast::RandomState;
+use parking_lot::Mutex;
 
 use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
 
@@ -94,12 +99,20 @@ pub(crate) struct Gate {
     /// What a user without an entry may do: everything, unless transitions were lost
     /// and nobody knows whose.
     default: FanOut,
+    /// One for each shard of `entries`.
+    turnstiles: Box<[CachePadded<Mutex<()>>]>,
 }
 
 impl Gate {
     pub(crate) fn new() -> Self {
+        let entries = DashMap::with_hasher(RandomState::default());
         Gate {
-            entries: DashMap::with_hasher(RandomState::default()),
+            turnstiles: entries
+                .shards()
+                .iter()
+                .map(|_| CachePadded::default())
+                .collect(),
+            entries,
             default: FanOut::ALL,
         }
     }
@@ -109,7 +122,12 @@ impl Gate {
     /// but a stripe of the pending contributions, and not ask the gate again.
     pub(crate) fn pass<R>(&self, user_id: u64, forward: impl FnOnce(FanOut) -> R) -> R {
         let hash = self.entries.hash_usize(&user_id);
-        let shard = self.entries.shards()[self.entries.determine_shard(hash)].read();
+        let index = self.entries.determine_shard(hash);
+        // A signal that does not see a writer come is one that the writer waits for.
+        if self.turnstiles[index].is_locked() {
+            drop(self.turnstiles[index].lock());
+        }
+        let shard = self.entries.shards()[index].read();
         let fan_out = shard
             .get(hash as u64, |(user, _)| *user == user_id)
             .map_or(self.default, |(_, entry)| entry.get().fan_out);
@@ -146,28 +164,41 @@ impl Gate {
     /// Shuts the gate for this user and keeps what is known of them. When this
     /// returns, no signal of the user that was let in before is still under way.
     pub(crate) fn shut(&self, user_id: u64) {
-        self.entry(user_id).fan_out = FanOut::NONE;
+        self.change(user_id, |entry| entry.fan_out = FanOut::NONE);
     }
 
     /// Shuts the gate for this user and says how far what is known of them can
     /// still be relied on.
     pub(crate) fn shut_as(&self, user_id: u64, standing: Standing) {
-        let mut entry = self.entry(user_id);
-        entry.fan_out = FanOut::NONE;
-        entry.standing = standing;
-    }
-
-    fn entry(&self, user_id: u64) -> impl DerefMut<Target = Entry> + '_ {
-        let never_left = CommunityMembership::never_left(user_id);
-        self.entries
-            .entry(user_id)
-            .or_insert_with(|| Entry::settled(&never_left, FanOut::NONE))
+        self.change(user_id, |entry| {
+            entry.fan_out = FanOut::NONE;
+            entry.standing = standing;
+        });
     }
 
     /// Sets what storage holds for this user and what the policy makes of it.
     pub(crate) fn settle(&self, membership: &CommunityMembership, fan_out: FanOut) {
-        self.entries
-            .insert(membership.user_id, Entry::settled(membership, fan_out));
+        self.change(membership.user_id, |entry| {
+            *entry = Entry::settled(membership, fan_out);
+        });
+    }
+
+    /// Changes a user's entry, which is shut if there was none, once the signals under
+    /// way in its shard are through.
+    fn change(&self, user_id: u64, change: impl FnOnce(&mut Entry)) {
+        let index = self.entries.determine_map(&user_id);
+        let _turnstile = self.turnstiles[index].lock();
+        let never_left = CommunityMembership::never_left(user_id);
+        let mut entry = self
+            .entries
+            .entry(user_id)
+            .or_insert_with(|| Entry::settled(&never_left, FanOut::NONE));
+        change(&mut entry);
+    }
+
+    /// Every user with an entry.
+    pub(crate) fn users(&self) -> Vec<u64> {
+        self.entries.iter().map(|entry| *entry.key()).collect()
     }
 
     pub(crate) fn census(&self) -> Census {
@@ -180,5 +211,89 @@ impl Gate {
             }
         }
         census
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    const USER: u64 = 1;
+
+    /// Four threads of which at least one is inside the gate at any time: without a
+    /// turnstile the shard is never free.
+    #[test]
+    fn a_user_whose_signals_never_pause_can_leave() {
+        let gate = Gate::new();
+        let (stop, inside) = (AtomicBool::new(false), AtomicU32::new(0));
+        let signals = || {
+            // Bounded, so that the test ends when it fails.
+            for _ in 0..5_000 {
+                if stop.load(Ordering::Relaxed) {
+                    return true;
+                }
+                gate.pass(USER, |_| {
+                    inside.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(1));
+                });
+            }
+            false
+        };
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(signals)).collect();
+            while inside.load(Ordering::Relaxed) < 8 {
+                thread::yield_now();
+            }
+            gate.shut(USER);
+            stop.store(true, Ordering::Relaxed);
+            for thread in threads {
+                assert!(thread.join().unwrap(), "the leave came after all signals");
+            }
+        });
+        assert!(gate.pass(USER, |fan_out| fan_out == FanOut::NONE));
+    }
+
+    /// A leave of this user returns after the signal under way, or the test fails.
+    fn check_fence(gate: &Gate) {
+        let (entered, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                gate.pass(USER, |_| {
+                    entered.store(true, Ordering::SeqCst);
+                    thread::sleep(Duration::from_millis(50));
+                    done.store(true, Ordering::SeqCst);
+                });
+            });
+            while !entered.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            gate.shut(USER);
+            assert!(done.load(Ordering::SeqCst));
+        });
+    }
+
+    #[test]
+    fn a_leave_waits_for_signals_under_way() {
+        let gate = Gate::new();
+        // First of a user without an entry, then of one that has an entry.
+        check_fence(&gate);
+        gate.settle(&CommunityMembership::never_left(USER), FanOut::ALL);
+        check_fence(&gate);
+    }
+
+    #[test]
+    fn a_user_without_an_entry_may_do_everything_unless_the_default_is_shut() {
+        let mut gate = Gate::new();
+        assert!(gate.pass(USER, |fan_out| fan_out == FanOut::ALL));
+        assert_eq!(gate.known(USER), None);
+        gate.shut_by_default();
+        assert!(gate.pass(USER, |fan_out| fan_out == FanOut::NONE));
+        assert_eq!(gate.known(USER).unwrap().standing, Standing::Lost);
+        gate.settle(&CommunityMembership::never_left(USER), FanOut::ALL);
+        assert!(gate.pass(USER, |fan_out| fan_out == FanOut::ALL));
     }
 }

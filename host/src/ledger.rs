@@ -452,17 +452,23 @@ impl Ledger {
     /// tries again.
     pub(crate) fn flush(&self) -> Result<()> {
         let mut committed = self.committed.write();
-        if committed.unfinished.is_none() {
-            committed.unfinished = self.gather(&committed.totals)?;
+        // A batch that failed before is first; what gathered since builds on it.
+        self.finish(&mut committed)?;
+        committed.unfinished = self.gather(&committed.totals)?;
+        self.finish(&mut committed)?;
+        if self.unsynced.swap(false, Ordering::Acquire) {
+            self.storage.flush().inspect_err(|_| self.note_unsynced())?;
         }
+        Ok(())
+    }
+
+    /// Applies the batch that is not finished, if there is one.
+    fn finish(&self, committed: &mut Committed) -> Result<()> {
         if let Some(flush) = &committed.unfinished {
             self.storage.apply(&flush.batch)?;
             committed.totals = flush.totals;
             committed.unfinished = None;
             self.note_unsynced();
-        }
-        if self.unsynced.swap(false, Ordering::Acquire) {
-            self.storage.flush().inspect_err(|_| self.note_unsynced())?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //!
 //! - `component`: the sandbox: wasmtime, its limits, its cache
 //! - `bindings`: the contract's types and the host's
-//! - `inspection`: what a component is, without running it
+//! - `inspection`: what a component is, for a person to see
 //!
 //! wasmtime is named nowhere else. Deciding is left to the component; what to do
 //! about it is left to the handle `TidalDb`.

@@ -171,5 +171,5 @@ fn profiles_skip_and_collect_bad_lines() {
         (&1.into(), &1.into())
     );
     let rejects = std::fs::read_to_string(program.path("rejects.jsonl")).unwrap();
-    assert!(rejects.contains("\"line\":1") && rejects.contains("65536"));
+    assert!(rejects.contains("\"line\":1") && rejects.contains("8192"));
 }

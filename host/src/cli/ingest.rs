@@ -368,12 +368,16 @@ impl<'a> Ingestion<'a> {
         if let Some(rejects) = &mut self.rejects {
             rejects.flush().context("the file of rejects")?;
         }
-        match read.and(flushed) {
-            Ok(()) => Ok(self.applied),
-            Err(error) if error.is::<WrongUsage>() && self.applied == 0 => Err(error),
-            Err(error) => Err(anyhow!(
-                "{error:#}; what came before took effect and is kept: {}",
-                counted(self.applied, "line", "lines")
+        let applied = counted(self.applied, "line", "lines");
+        match (read, flushed) {
+            (Ok(()), Ok(())) => Ok(self.applied),
+            (Err(error), Ok(())) if error.is::<WrongUsage>() && self.applied == 0 => Err(error),
+            (Err(error), Ok(())) => Err(anyhow!(
+                "{error:#}; what came before took effect and is kept: {applied}"
+            )),
+            (Ok(()), Err(error)) => Err(anyhow!("{error:#}; what was read may be lost: {applied}")),
+            (Err(error), Err(flush_error)) => Err(anyhow!(
+                "{error:#}; what came before may be lost: {applied} ({flush_error:#})"
             )),
         }
     }

@@ -100,12 +100,22 @@ impl TidalDb {
     }
 }
 
+/// Makes the store's folder, if there is none, so that its name lasts.
 fn make_folder(path: &Path) -> Result<()> {
-    let making = format!("make the folder `{}`", path.display());
-    match fs::create_dir_all(path) {
-        Err(_) if path.is_file() => Err(Error::storage(making)("there is a file of this name")),
-        other => other.map_err(Error::storage(making)),
+    if path.is_dir() {
+        return Ok(());
     }
+    let making = || format!("make the folder `{}`", path.display());
+    if path.exists() {
+        return Err(Error::storage(making())("there is a file of this name"));
+    }
+    let absolute = std::path::absolute(path).map_err(Error::storage(making()))?;
+    fs::create_dir_all(&absolute)
+        .and_then(|()| match absolute.parent() {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        })
+        .map_err(Error::storage(making()))
 }
 
 /// What keeps a second process from opening the store.

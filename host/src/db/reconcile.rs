@@ -79,7 +79,7 @@ impl<'a> Knowledge<'a> {
         });
         if entry.sequence > latest.sequence {
             latest.sequence = entry.sequence;
-            latest.record = entry.record.clone();
+            latest.record.clone_from(&entry.record);
         }
         Ok(true)
     }
@@ -100,17 +100,16 @@ pub(super) fn reconcile(
     for entry in content.iter().flat_map(Content::entries) {
         known.add(&entry)?;
     }
-    let in_journal = known.sequences.highest();
-    let last = in_journal.max(applied);
-    if known.sequences.missing(last) > 0 || content.is_none() {
+    let claimed = known.sequences.highest().max(applied);
+    if known.sequences.missing(claimed) > 0 || content.is_none() {
         learn_from_store(storage, &mut known)?;
     }
-    let last = last.max(known.sequences.highest());
-    let lost = known.sequences.missing(last);
-    let doubtful_up_to = known.sequences.highest_missing(last);
+    let last_sequence = claimed.max(known.sequences.highest());
+    let lost = known.sequences.missing(last_sequence);
+    let doubtful_up_to = known.sequences.highest_missing(last_sequence);
 
     let survey = survey(storage, &mut known)?;
-    repair_store(storage, content.as_ref(), &known, applied, last)?;
+    repair_store(storage, content.as_ref(), &known, applied, last_sequence)?;
     let journal = repair_journal(location, store_id, content.as_ref(), &known)?;
 
     fill(gate, rules, &known, &survey, doubtful_up_to)?;
@@ -121,7 +120,7 @@ pub(super) fn reconcile(
     }
     Ok(Reconciled {
         journal,
-        last_sequence: last,
+        last_sequence,
         highest_at_ns: known.highest_at_ns,
         totals: known.totals,
         unattributed: survey.unattributed,

@@ -24,9 +24,10 @@ pub struct Verification {
     /// Transitions that neither the journal nor the store had when it was opened, so
     /// that the gate is shut for every user without a later one.
     pub lost: u64,
-    /// The users for whom the gate is not as their record says, in order. There
-    /// are none unless storage was changed behind the store's back, or a
-    /// transition failed and was not repeated.
+    /// The users for whom the gate is not as their record says, or who have no
+    /// record where the gate knows of one, in order. There are none unless storage
+    /// was changed behind the store's back, transitions were lost, or a transition
+    /// failed and was not repeated.
     pub disagreeing: Vec<u64>,
 }
 
@@ -50,7 +51,7 @@ impl TidalDb {
                 ..Verification::default()
             };
             let mut malformed = BTreeSet::new();
-            let mut disagreeing = BTreeSet::new();
+            let mut disagreeing: BTreeSet<u64> = self.gate.users().into_iter().collect();
             self.storage
                 .partition(Partition::Memberships)
                 .scan(b"", |key, record| {
@@ -59,7 +60,9 @@ impl TidalDb {
                         Some(membership) => {
                             let left = membership.status == MembershipStatus::Left;
                             found.left += u64::from(left);
-                            if !self.agrees(&membership)? {
+                            if self.agrees(&membership)? {
+                                disagreeing.remove(&membership.user_id);
+                            } else {
                                 disagreeing.insert(membership.user_id);
                             }
                         }

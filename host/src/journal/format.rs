@@ -186,7 +186,7 @@ mod tests {
             sequence,
             user_id: u64::MAX - sequence,
             at_ns: 1_700_000_000_000_000_000 + sequence,
-            to: if sequence % 2 == 0 {
+            to: if sequence.is_multiple_of(2) {
                 MembershipStatus::Active
             } else {
                 MembershipStatus::Left

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use cel::{Context, Program, Value};
+use cel::common::ast::{EntryExpr, Expr, IdedEntryExpr};
+use cel::{Context, IdedExpr, Program, Value};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -14,11 +15,13 @@ use crate::error::{Error, Result};
 /// is a variable; whole numbers are integers there, all others floating point.
 pub type Profile = serde_json::Map<String, Json>;
 
-/// The longest predicate, in bytes.
-pub const MAX_PREDICATE_BYTES: usize = 4096;
+/// The longest predicate, in bytes. Evaluating one takes stack for each operator in a
+/// row, and this many fit into the stack of any thread.
+pub const MAX_PREDICATE_BYTES: usize = 1024;
 
-/// The largest profile, in bytes of JSON.
-pub const MAX_PROFILE_BYTES: usize = 65_536;
+/// The largest profile, in bytes of JSON. Small enough that sled keeps it in its data
+/// file: larger values go to files of their own, which it does not sync.
+pub const MAX_PROFILE_BYTES: usize = 8192;
 
 /// A cohort as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,6 +55,11 @@ impl Predicate {
         let program = catch_unwind(|| Program::compile(source))
             .map_err(|_| invalid("it can't be parsed".to_owned()))?
             .map_err(|error| invalid(first_line(&error.to_string())))?;
+        if has_nested_loops(program.expression(), false) {
+            return Err(invalid(
+                "it has a loop within a loop, such as `all` within `exists`".to_owned(),
+            ));
+        }
         Ok(Predicate {
             source: source.to_owned(),
             program,
@@ -76,6 +84,38 @@ impl Predicate {
         // Nothing is shared with the closure that a panic could leave half done.
         let outcome = catch_unwind(AssertUnwindSafe(evaluate));
         matches!(outcome, Ok(Ok(Value::Bool(true))))
+    }
+}
+
+/// Whether there is a loop inside a loop, whose cost would be the product of both
+/// lengths, and so on with each further one.
+fn has_nested_loops(expression: &IdedExpr, in_loop: bool) -> bool {
+    let nested = |inner: &IdedExpr| has_nested_loops(inner, in_loop);
+    let nested_entry = |entry: &IdedEntryExpr| match &entry.expr {
+        EntryExpr::StructField(field) => nested(&field.value),
+        EntryExpr::MapEntry(entry) => nested(&entry.key) || nested(&entry.value),
+    };
+    match &expression.expr {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => false,
+        Expr::Call(call) => {
+            call.target.as_deref().is_some_and(nested) || call.args.iter().any(nested)
+        }
+        Expr::List(list) => list.elements.iter().any(nested),
+        Expr::Map(map) => map.entries.iter().any(nested_entry),
+        Expr::Struct(fields) => fields.entries.iter().any(nested_entry),
+        Expr::Select(select) => nested(&select.operand),
+        Expr::Comprehension(comprehension) => {
+            in_loop
+                || [
+                    &comprehension.iter_range,
+                    &comprehension.accu_init,
+                    &comprehension.loop_cond,
+                    &comprehension.loop_step,
+                    &comprehension.result,
+                ]
+                .into_iter()
+                .any(|part| has_nested_loops(part, true))
+        }
     }
 }
 
@@ -119,6 +159,8 @@ pub(super) fn encode_profile(profile: &Profile) -> Result<Vec<u8>> {
             bytes.len()
         )));
     }
+    // JSON may be nested deeper than it can be read again.
+    serde_json::from_slice::<Profile>(&bytes).map_err(|error| invalid(error.to_string()))?;
     Ok(bytes)
 }
 
@@ -156,7 +198,16 @@ mod tests {
 
     #[test]
     fn refuses_what_does_not_compile_or_is_too_long() {
-        for predicate in ["", "age <", "int(age", "\u{0}", "'", &"1+".repeat(4096)] {
+        let nested = "[1, 2].all(a, [1, 2].exists(b, a == b))";
+        for predicate in [
+            "",
+            "age <",
+            "int(age",
+            "\u{0}",
+            "'",
+            &"1+".repeat(4096),
+            nested,
+        ] {
             let error = Predicate::compile("young", predicate).unwrap_err();
             assert!(
                 matches!(error, Error::InvalidPredicate { .. }),
@@ -164,5 +215,17 @@ mod tests {
             );
             assert!(!error.to_string().contains('\n'));
         }
+    }
+
+    #[test]
+    fn the_longest_chain_fits_into_a_small_stack() {
+        let chain = format!("{}1 == 512", "1+".repeat((MAX_PREDICATE_BYTES - 8) / 2));
+        assert!(chain.len() > MAX_PREDICATE_BYTES - 8);
+        let thread = std::thread::Builder::new().stack_size(2 << 20);
+        let evaluated = thread
+            .spawn(move || is_met(&chain, &serde_json::json!({})))
+            .unwrap()
+            .join();
+        assert!(!evaluated.unwrap());
     }
 }

@@ -75,7 +75,8 @@ pub(super) struct Contributions {
 
 impl Contributions {
     pub(super) fn is_empty(&self) -> bool {
-        *self == Contributions::default()
+        // Every contribution is counted there.
+        self.totals == SignalTotals::default()
     }
 
     pub(super) fn totals(&self) -> &SignalTotals {
@@ -119,12 +120,6 @@ impl Contributions {
     }
 }
 
-impl PartialEq for Contributions {
-    fn eq(&self, other: &Self) -> bool {
-        self.totals == other.totals && self.sums == other.sums
-    }
-}
-
 /// One signal while it is added: to which scopes, and what is counted of it.
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
@@ -144,12 +139,10 @@ impl Recorder<'_> {
     /// Adds the signal to the aggregate of each of these scopes; returns their
     /// number.
     pub(crate) fn add_to_each(&mut self, scopes: &[ScopeId]) -> u32 {
-        let mut added = 0;
         for scope in scopes {
             self.add(*scope);
-            added += 1;
         }
-        added
+        u32::try_from(scopes.len()).unwrap_or(u32::MAX)
     }
 
     fn add(&mut self, scope: ScopeId) {

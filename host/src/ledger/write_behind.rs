@@ -24,6 +24,8 @@ struct Stop {
 
 impl WriteBehind {
     pub(crate) fn start(ledger: Arc<Ledger>, interval: Duration) -> Result<Self> {
+        // Without any pause it would do nothing else.
+        let interval = interval.max(Duration::from_millis(1));
         let stop = Arc::new(Stop::default());
         let thread = thread::Builder::new()
             .name("tidegate-write-behind".to_owned())

@@ -101,6 +101,11 @@ impl Sandbox {
     fn instantiate(&self) -> wasmtime::Result<Instance> {
         let limits = StoreLimitsBuilder::new()
             .memory_size(MAX_MEMORY_BYTES)
+            // Each of these is counted by itself; a component of rules needs few.
+            .memories(1)
+            .tables(4)
+            .table_elements(10_000)
+            .instances(8)
             .build();
         let mut store = Store::new(&self.engine, limits);
         store.limiter(|limits| limits);

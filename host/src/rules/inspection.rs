@@ -1,4 +1,4 @@
-//! What a component is, seen from outside and without running it.
+//! What a component is, seen from outside.
 
 use std::fmt::Write as _;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,9 @@ pub struct SledEngine {
     /// `sync_file_range`, which leaves out the file's length and the disk's
     /// cache, so every flush here ends in an fdatasync of this descriptor.
     data_file: File,
+    /// Set by a sync that failed: the next one may succeed without the pages that the
+    /// failed one dropped, so there is none until the database is opened again.
+    sync_failed: AtomicBool,
 }
 
 impl SledEngine {
@@ -59,6 +63,7 @@ impl SledEngine {
             db,
             trees,
             data_file,
+            sync_failed: AtomicBool::new(false),
         })
     }
 
@@ -117,10 +122,18 @@ impl StorageEngine for SledEngine {
     }
 
     fn flush(&self) -> Result<()> {
+        let action = || action("sync", &self.folder);
+        // Relaxed: a flag that only ever rises and guards no other data.
+        if self.sync_failed.load(Ordering::Relaxed) {
+            return Err(Error::storage(action())(
+                "a sync failed before; open the store again",
+            ));
+        }
         self.db.flush().map_err(self.failed("flush"))?;
-        self.data_file
-            .sync_data()
-            .map_err(Error::storage(action("sync", &self.folder)))
+        self.data_file.sync_data().map_err(|error| {
+            self.sync_failed.store(true, Ordering::Relaxed);
+            Error::storage(action())(error)
+        })
     }
 }
 
