@@ -40,6 +40,9 @@ mod movielens;
 /// What holds for all inputs: records, keys, and the component beside the rules.
 mod properties;
 
+/// Ingests that are killed and resumed.
+mod resume;
+
 /// What every test file needs.
 mod support;
 

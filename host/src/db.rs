@@ -33,7 +33,7 @@ use crate::clock::HostClock;
 use crate::error::{Error, Result};
 use crate::gate::{Gate, Standing};
 use crate::ledger::write_behind::WriteBehind;
-use crate::ledger::{Aggregate, Ledger, Profile, Ranked, Scope, Signal};
+use crate::ledger::{Aggregate, Ledger, Position, Profile, Ranked, Scope, Signal, StoredPosition};
 use crate::membership::{CommunityMembership, MembershipStatus, Transition};
 use crate::rules::Rules;
 use crate::storage::Storage;
@@ -241,6 +241,23 @@ impl TidalDb {
     /// line that could not be read.
     pub fn count_rejected(&self) {
         self.ledger.count_rejected();
+    }
+
+    /// Notes that an input was read up to `position` by something else than a signal,
+    /// with so many `rejected` records since the last position. It becomes durable with
+    /// the next flush, together with all signals before.
+    ///
+    /// A reader that wants every record to count exactly once after a crash flushes
+    /// before it applies an event that is no signal and comes behind signals, and looks
+    /// into the history before it applies a transition again.
+    pub fn advance(&self, position: &Position<'_>, rejected: u64) {
+        self.ledger.advance(position, rejected);
+    }
+
+    /// How far an input was read when the store was last flushed; `None` if nothing of
+    /// it was.
+    pub fn position(&self, input: &str) -> Result<Option<StoredPosition>> {
+        self.ledger.position(input)
     }
 
     /// Totals since the store was made. Those of signals include what a crash may

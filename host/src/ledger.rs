@@ -5,6 +5,7 @@
 //! - [`audience`]: where each user counts
 //! - [`pending`]: contributions not yet in storage
 //! - [`aggregates`]: aggregates in storage
+//! - [`positions`]: how far inputs were read
 //! - [`weight`]: weights as whole millionths
 //! - [`write_behind`]: the thread that flushes
 //!
@@ -15,6 +16,7 @@ mod aggregates;
 pub(crate) mod audience;
 mod cohorts;
 pub(crate) mod pending;
+mod positions;
 mod scopes;
 mod weight;
 pub(crate) mod write_behind;
@@ -36,6 +38,7 @@ use scopes::{ScopeId, Scopes};
 use weight::Millionths;
 
 pub use cohorts::{MAX_PREDICATE_BYTES, MAX_PROFILE_BYTES, Profile};
+pub use positions::{Position, StoredPosition};
 pub use scopes::{MAX_NAME_BYTES, Scope};
 
 /// The longest kind of a signal, in bytes.
@@ -232,6 +235,24 @@ impl Ledger {
 
     pub(crate) fn count_rejected(&self) {
         self.pending.count_rejected();
+    }
+
+    /// Notes how far an input was read, to be stored with what was counted up to there.
+    pub(crate) fn advance(&self, position: &Position<'_>, rejected: u64) {
+        self.pending
+            .advance(position.input, self.stamp(position), rejected);
+    }
+
+    pub(crate) fn stamp(&self, position: &Position<'_>) -> StoredPosition {
+        StoredPosition {
+            records: position.records,
+            at_ns: self.clock.now_ns(),
+        }
+    }
+
+    /// How far an input was read when the store was last flushed.
+    pub(crate) fn position(&self, input: &str) -> Result<Option<StoredPosition>> {
+        positions::read(&self.storage, input)
     }
 
     /// Replaces a user's profile and works out their cohorts.
@@ -502,6 +523,7 @@ impl Ledger {
             totals_key(),
             to_json("the totals of signals", &totals)?,
         );
+        taken.positions().put(&mut batch)?;
         self.clock.put_high_water(CLOCK_OWNER, &mut batch);
         Ok(Flush { batch, totals })
     }

@@ -31,8 +31,8 @@ pub use db::{Receipt, Stats, TidalDb, Verification};
 pub use error::{Cause, Error, Result};
 pub use journal::disk::{Disk, DiskFile, SystemDisk};
 pub use ledger::{
-    Aggregate, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_PREDICATE_BYTES, MAX_PROFILE_BYTES, Profile,
-    Ranked, Scope, Signal,
+    Aggregate, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_PREDICATE_BYTES, MAX_PROFILE_BYTES, Position,
+    Profile, Ranked, Scope, Signal, StoredPosition,
 };
 pub use membership::{CommunityMembership, MembershipStatus, Transition};
 pub use rules::{Inspection, SHIPPED_COMPONENT, inspect_component};

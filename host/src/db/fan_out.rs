@@ -3,6 +3,7 @@
 
 use super::{Receipt, Signal, TidalDb};
 use crate::error::Result;
+use crate::ledger::Position;
 use crate::ledger::audience::Audience;
 use crate::ledger::pending::{Contribution, Recorder};
 use crate::membership::FanOut;
@@ -18,15 +19,40 @@ impl TidalDb {
     /// 64 bytes long, or the weight is not finite or is above 10^9 in magnitude; the
     /// signal then has no effect.
     pub fn signal_with_context(&self, user_id: u64, signal: &Signal<'_>) -> Result<Receipt> {
+        self.forward(user_id, signal, None)
+    }
+
+    /// [`signal_with_context`](Self::signal_with_context) for a signal that was read
+    /// from an input: `position`, which counts the signal's own record too, is stored
+    /// in the batch that stores the signal, so that after a crash the reader can go on
+    /// at [`position`](Self::position) and count every signal exactly once.
+    pub fn signal_at(
+        &self,
+        position: &Position<'_>,
+        user_id: u64,
+        signal: &Signal<'_>,
+    ) -> Result<Receipt> {
+        self.forward(user_id, signal, Some(position))
+    }
+
+    fn forward(
+        &self,
+        user_id: u64,
+        signal: &Signal<'_>,
+        position: Option<&Position<'_>>,
+    ) -> Result<Receipt> {
         let contribution = Contribution::try_from(signal)?;
         let audience = self.ledger.audience(user_id)?;
         let (receipt, at_ns) = self.gate.pass(user_id, |fan_out| {
             // Read while the gate can't be shut for this user: a leave reads the
             // clock after it shut the gate, so its boundary is above this.
             let at_ns = self.clock.now_ns();
-            let receipt = self
-                .ledger
-                .record(&contribution, |recorder| add(recorder, fan_out, &audience));
+            let receipt = self.ledger.record(&contribution, |recorder| {
+                if let Some(position) = position {
+                    recorder.advance(position.input, self.ledger.stamp(position));
+                }
+                add(recorder, fan_out, &audience)
+            });
             (receipt, at_ns)
         });
         tracing::trace!(

@@ -14,6 +14,7 @@ use indexmap::IndexSet;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::positions::{Positions, StoredPosition};
 use super::scopes::ScopeId;
 use super::weight::Millionths;
 
@@ -71,16 +72,21 @@ pub(super) struct Contributions {
     kinds: IndexSet<Box<str>, RandomState>,
     sums: std::collections::HashMap<(ScopeId, u32, u64), Sum, RandomState>,
     totals: SignalTotals,
+    positions: Positions,
 }
 
 impl Contributions {
     pub(super) fn is_empty(&self) -> bool {
-        // Every contribution is counted there.
-        self.totals == SignalTotals::default()
+        // Every contribution is counted in the totals.
+        self.totals == SignalTotals::default() && self.positions.is_empty()
     }
 
     pub(super) fn totals(&self) -> &SignalTotals {
         &self.totals
+    }
+
+    pub(super) fn positions(&self) -> &Positions {
+        &self.positions
     }
 
     /// Every sum, with its scope, item and kind.
@@ -101,6 +107,7 @@ impl Contributions {
 
     fn absorb(&mut self, other: &Contributions) {
         self.totals.add(&other.totals);
+        self.positions.absorb(&other.positions);
         for (scope, item_id, kind, sum) in other.sums() {
             let kind = self.kind(kind);
             self.sums
@@ -134,6 +141,11 @@ impl Recorder<'_> {
     pub(crate) fn add_to_base(&mut self) {
         self.contributions.totals.signals += 1;
         self.add(ScopeId::BASE);
+    }
+
+    /// Notes how far an input was read, with this signal.
+    pub(crate) fn advance(&mut self, input: &str, position: StoredPosition) {
+        self.contributions.positions.set(input, position);
     }
 
     /// Adds the signal to the aggregate of each of these scopes; returns their
@@ -194,6 +206,13 @@ impl Pending {
 
     pub(super) fn count_rejected(&self) {
         self.stripe().lock().totals.rejected += 1;
+    }
+
+    /// Notes how far an input was read, and how many of the records were refused.
+    pub(super) fn advance(&self, input: &str, position: StoredPosition, rejected: u64) {
+        let mut contributions = self.stripe().lock();
+        contributions.positions.set(input, position);
+        contributions.totals.rejected += rejected;
     }
 
     /// Takes everything that has gathered.

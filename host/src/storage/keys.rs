@@ -51,11 +51,13 @@ pub enum Tag {
     /// The number of the last transition that the store has, 8 bytes big endian. No
     /// suffix.
     AppliedSequence = 0x4A,
+    /// How far an input was read, as a JSON object. Suffix: the input's name.
+    IngestPosition = 0x4B,
 }
 
 impl Tag {
     /// Every tag, in the order of their bytes.
-    pub const ALL: [Tag; 14] = [
+    pub const ALL: [Tag; 15] = [
         Tag::CommunityMembership,
         Tag::PurgeManifest,
         Tag::CommunityLeave,
@@ -70,6 +72,7 @@ impl Tag {
         Tag::SignalTotals,
         Tag::StoreId,
         Tag::AppliedSequence,
+        Tag::IngestPosition,
     ];
 
     /// The tag with this byte, if there is one.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -40,6 +41,7 @@ impl SledEngine {
     pub fn open(folder: &Path) -> Result<Self> {
         let opening = || action("open", folder);
         wait_for_lock(&folder.join("db"));
+        remove_unfinished_snapshots(folder).map_err(Error::storage(opening()))?;
         let db = sled::Config::new()
             .path(folder)
             // The ledger decides when to flush.
@@ -148,6 +150,25 @@ fn failed(operation: &str, folder: &Path) -> impl FnOnce(sled::Error) -> Error +
         sled::Error::Corruption { .. } => Error::storage(action)("its files are damaged"),
         other => Error::storage(action)(other),
     }
+}
+
+/// A process that is killed while sled writes a snapshot leaves a file behind that sled
+/// takes for one when it is opened, and then calls its data corrupt. The file was never
+/// part of the database: it becomes so by being renamed.
+fn remove_unfinished_snapshots(folder: &Path) -> io::Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "generating")
+        {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Waits until nobody holds the lock, or for [`LOCK_WAIT`]: then sled says what is
