@@ -46,6 +46,9 @@ mod resume;
 /// What every test file needs.
 mod support;
 
+/// Backup and restore, export and import.
+mod transfer;
+
 /// The golden vectors, against the native rules and against the component.
 mod vectors;
 

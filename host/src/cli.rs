@@ -4,6 +4,7 @@
 //! - [`membership`]: leave, rejoin, status, history
 //! - [`ingest`]: ingest, profiles
 //! - [`cohort`], [`community`], [`signal`], [`top`], [`store`] (stats, verify)
+//! - [`transfer`]: backup, restore, export, import
 //! - [`component`]: what a component is
 //! - [`demo`]: the whole path, shown
 //! - [`output`]: lines for people, JSON for programs
@@ -18,10 +19,11 @@ mod output;
 mod signal;
 mod store;
 mod top;
+mod transfer;
 
 use std::fmt;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
@@ -87,6 +89,14 @@ enum Command {
     Stats,
     /// Read every membership record and compare it with the gate
     Verify,
+    /// Write the whole store to a file
+    Backup(transfer::FileArgument),
+    /// Make a store from a backup
+    Restore(transfer::FileArgument),
+    /// Write memberships as JSON lines
+    Export(transfer::ExportArguments),
+    /// Read memberships that were exported
+    Import(transfer::FileArgument),
     /// Look at components of rules
     #[command(subcommand)]
     Component(component::ComponentCommand),
@@ -124,11 +134,16 @@ impl std::error::Error for WrongUsage {}
 
 /// What every command is given: where the store is, and where to print.
 struct Context {
+    store: PathBuf,
     config: Config,
     output: Output,
 }
 
 impl Context {
+    fn store(&self) -> &Path {
+        &self.store
+    }
+
     fn open(&self) -> tidegate::Result<TidalDb> {
         TidalDb::from_config(self.config.clone())
     }
@@ -169,6 +184,7 @@ fn dispatch(arguments: Arguments) -> Result<Outcome> {
         config = config.component(component);
     }
     let context = Context {
+        store: arguments.store,
         config,
         output: Output::new(arguments.json),
     };
@@ -186,6 +202,10 @@ fn dispatch(arguments: Arguments) -> Result<Outcome> {
         Command::Top(arguments) => top::run(&context, arguments),
         Command::Stats => store::stats(&context),
         Command::Verify => store::verify(&context),
+        Command::Backup(arguments) => transfer::backup(&context, &arguments),
+        Command::Restore(arguments) => transfer::restore(&context, &arguments),
+        Command::Export(arguments) => transfer::export(&context, &arguments),
+        Command::Import(arguments) => transfer::import(&context, &arguments),
         Command::Component(command) => component::run(&context, command, arguments.component),
     }
 }

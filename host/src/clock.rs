@@ -17,7 +17,7 @@ use crate::storage::{Batch, Partition, Storage};
 /// The latest instant taken from the system: the end of the year 2261. Half of
 /// the range stays in reserve for readings beyond it, so that no system clock can
 /// make them run out.
-const LATEST_SYSTEM_NS: u64 = u64::MAX / 2;
+pub(crate) const LATEST_SYSTEM_NS: u64 = u64::MAX / 2;
 
 /// A clock whose readings are strictly increasing.
 #[derive(Debug)]
@@ -62,6 +62,12 @@ impl HostClock {
             });
         // The closure never declines; both arms hold the value before.
         next(before.unwrap_or_else(|last| last))
+    }
+
+    /// Makes all readings to come higher than `at_ns`.
+    pub(crate) fn advance_to(&self, at_ns: u64) {
+        // Relaxed: as in `now_ns`.
+        self.last.fetch_max(at_ns, Ordering::Relaxed);
     }
 
     /// Adds the mark that no reading of this thread so far exceeds, nor one of a

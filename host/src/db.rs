@@ -10,17 +10,20 @@
 //! - [`fan_out`]: what a signal is added to, and the two places where the gate is
 //!   asked
 //! - [`verification`]: every record read and compared with the gate
+//! - [`backup`], [`transfer`]: the store in a file, and memberships as plain data
 //!
 //! This file holds the handle and what it only passes on. The handle decides the
 //! order of effects; the rules decide what they are, the gate remembers them, the
 //! ledger adds up, storage keeps.
 
+mod backup;
 mod commit;
 mod fan_out;
 mod history;
 mod opening;
 mod reconcile;
 mod sequences;
+mod transfer;
 mod transitions;
 mod turns;
 mod verification;

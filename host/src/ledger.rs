@@ -494,6 +494,14 @@ impl Ledger {
         Ok(())
     }
 
+    /// Runs `with` while nothing of the ledger in storage changes, after a flush.
+    pub(crate) fn paused<R>(&self, with: impl FnOnce() -> Result<R>) -> Result<R> {
+        let _directory = self.directory.write();
+        self.flush()?;
+        let _committed = self.committed.read();
+        with()
+    }
+
     /// Takes what is pending and works out the values that storage is to hold.
     fn gather(&self, totals: &SignalTotals) -> Result<Option<Flush>> {
         let taken = self.pending.take();

@@ -146,6 +146,11 @@ impl Storage {
         Storage { engine }
     }
 
+    /// The engine itself.
+    pub fn engine(&self) -> &dyn StorageEngine {
+        &*self.engine
+    }
+
     /// The users partition.
     pub fn users_engine(&self) -> PartitionEngine<'_> {
         self.partition(Partition::Users)
@@ -154,7 +159,7 @@ impl Storage {
     /// The view of one partition.
     pub fn partition(&self, partition: Partition) -> PartitionEngine<'_> {
         PartitionEngine {
-            engine: &*self.engine,
+            engine: self.engine(),
             partition,
         }
     }

@@ -69,7 +69,7 @@ impl TidalDb {
     }
 
     /// What becomes of a transition that may or may not be on disk.
-    fn unsettled(&self, user_id: u64, reason: String) -> Error {
+    pub(super) fn unsettled(&self, user_id: u64, reason: String) -> Error {
         self.gate.shut_as(user_id, Standing::Unsettled);
         Error::NotDurable { user_id, reason }
     }

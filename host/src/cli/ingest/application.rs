@@ -99,9 +99,10 @@ impl<'a> Application<'a> {
 
     fn read(&mut self, input: &Input, progress: &ProgressBar) -> Result<()> {
         let name = input.name();
-        let stored = match self.resume {
-            true => self.db.position(&name)?,
-            false => None,
+        let stored = if self.resume {
+            self.db.position(&name)?
+        } else {
+            None
         };
         if stored.is_none() {
             // Whatever takes effect from here on is behind this.

@@ -1,0 +1,188 @@
+//! The ways out of a store and back: backup and restore, export and import.
+
+use std::io::Cursor;
+
+use serde_json::json;
+use tidegate::{CommunityMembership, MembershipStatus, Scope, TidalDb, Transition};
+
+use crate::support::program::Program;
+use crate::support::{community, profile, signal, views};
+
+const LEFT: u64 = 1;
+const BACK: u64 = u64::MAX;
+const NEVER_LEFT: u64 = 3;
+
+fn fill(db: &TidalDb) {
+    db.define_cohort("young", "age < 25").unwrap();
+    for user_id in [LEFT, BACK, NEVER_LEFT] {
+        db.set_profile(user_id, &profile(&json!({"age": 20})))
+            .unwrap();
+        db.join_community(user_id, "film").unwrap();
+        signal(db, user_id, 7);
+    }
+    db.leave_community_layer(LEFT).unwrap();
+    db.leave_community_layer(BACK).unwrap();
+    db.rejoin_community_layer(BACK).unwrap();
+    for user_id in [LEFT, BACK, NEVER_LEFT] {
+        signal(db, user_id, 7);
+    }
+}
+
+fn check_memberships(restored: &TidalDb, original: &TidalDb) {
+    for user_id in [LEFT, BACK, NEVER_LEFT] {
+        assert_eq!(
+            restored.community_layer_status(user_id).unwrap(),
+            original.community_layer_status(user_id).unwrap()
+        );
+        assert_eq!(
+            restored.community_layer_history(user_id).unwrap(),
+            original.community_layer_history(user_id).unwrap()
+        );
+    }
+    assert!(restored.verify().unwrap().is_clean());
+}
+
+#[test]
+fn a_store_made_from_a_backup_is_the_store_as_it_was() {
+    let original = TidalDb::ephemeral().unwrap();
+    fill(&original);
+    let mut backup = Vec::new();
+    original.backup(&mut backup).unwrap();
+    let stats = original.stats();
+    // Behind the backup, so not in it.
+    signal(&original, NEVER_LEFT, 7);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("restored");
+    TidalDb::restore(&path, &mut Cursor::new(&backup)).unwrap();
+    let restored = TidalDb::open(&path).unwrap();
+    assert_eq!(restored.stats(), stats);
+    check_memberships(&restored, &original);
+    assert_eq!(views(&restored, &Scope::Base, 7), 6);
+    assert_eq!(views(&restored, &community("film"), 7), 5);
+    assert_eq!(restored.cohorts(), original.cohorts());
+    assert!(signal(&restored, LEFT, 7).gated);
+    let receipt = signal(&restored, BACK, 7);
+    assert_eq!((receipt.cohorts, receipt.communities), (1, 1));
+    // The journal made from it holds all of it too: numbers go on behind the last.
+    restored.leave_community_layer(BACK).unwrap();
+    assert_eq!(restored.community_layer_history(BACK).unwrap().len(), 3);
+}
+
+#[test]
+fn a_damaged_backup_makes_no_store() {
+    let original = TidalDb::ephemeral().unwrap();
+    fill(&original);
+    let mut backup = Vec::new();
+    original.backup(&mut backup).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("restored");
+    let check = |bytes: &[u8], at: usize| {
+        TidalDb::restore(&path, &mut Cursor::new(bytes)).expect_err(&at.to_string());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    };
+    for at in (0..backup.len()).step_by(backup.len() / 25) {
+        check(&backup[..at], at);
+        let mut flipped = backup.clone();
+        flipped[at] ^= 0x10;
+        check(&flipped, at);
+    }
+    TidalDb::restore(&path, &mut Cursor::new(&backup)).unwrap();
+    // There is a store now, which is not overwritten.
+    TidalDb::restore(&path, &mut Cursor::new(&backup)).unwrap_err();
+    assert!(TidalDb::open(&path).unwrap().verify().unwrap().is_clean());
+}
+
+#[test]
+fn a_backup_while_others_leave_and_signal_is_of_one_moment() {
+    let db = TidalDb::ephemeral().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2_u64 {
+            let db = &db;
+            scope.spawn(move || {
+                for round in 0..100 {
+                    let user_id = thread * 1_000 + round;
+                    db.join_community(user_id, "film").unwrap();
+                    signal(db, user_id, 7);
+                    db.leave_community_layer(user_id).unwrap();
+                }
+            });
+        }
+        for number in 0..5 {
+            let mut backup = Vec::new();
+            db.backup(&mut backup).unwrap();
+            let path = folder.path().join(number.to_string());
+            TidalDb::restore(&path, &mut Cursor::new(&backup)).unwrap();
+            let restored = TidalDb::open(&path).unwrap();
+            assert!(restored.verify().unwrap().is_clean());
+            let stats = restored.stats();
+            assert_eq!(views(&restored, &Scope::Base, 7), stats.signals);
+            assert_eq!(stats.left_users, stats.leaves);
+            assert_eq!(restored.verify().unwrap().records, stats.leaves);
+        }
+    });
+}
+
+#[test]
+fn memberships_are_the_same_in_another_store() {
+    let exporting = Program::new();
+    {
+        let db = TidalDb::open(exporting.path("store")).unwrap();
+        fill(&db);
+    }
+    let lines = exporting.text(&["export", "--memberships"]);
+    assert_eq!(lines.lines().count(), 2);
+    exporting.text(&["export", "--memberships", "memberships.jsonl"]);
+    assert_eq!(
+        std::fs::read_to_string(exporting.path("memberships.jsonl")).unwrap(),
+        lines
+    );
+
+    let importing = Program::new();
+    importing.write("memberships.jsonl", &lines);
+    let imported = importing.json(&["import", "memberships.jsonl"]);
+    assert_eq!(imported, json!({"memberships": 2}));
+    assert_eq!(importing.text(&["export", "--memberships"]), lines);
+    check_memberships(
+        &TidalDb::open(importing.path("store")).unwrap(),
+        &TidalDb::open(exporting.path("store")).unwrap(),
+    );
+    // Once more: the users have a history now.
+    importing
+        .run(&["import", "memberships.jsonl"])
+        .fails_saying(&["memberships.jsonl:1", "has a history in this store already"]);
+}
+
+#[test]
+fn a_membership_that_its_history_does_not_lead_to_is_refused() {
+    let db = TidalDb::ephemeral().unwrap();
+    let at = |to, at_ns| Transition { to, at_ns };
+    let membership = |status, left_at_ns| CommunityMembership {
+        user_id: LEFT,
+        status,
+        left_at_ns,
+    };
+    let (left, active) = (MembershipStatus::Left, MembershipStatus::Active);
+    for (membership, transitions) in [
+        (membership(left, None), vec![]),
+        (membership(active, Some(5)), vec![at(left, 5)]),
+        (membership(left, Some(6)), vec![at(left, 5)]),
+        (membership(left, Some(5)), vec![at(left, 5), at(left, 5)]),
+        (membership(left, Some(5)), vec![at(active, 7), at(left, 5)]),
+        (membership(left, None), vec![at(left, 0)]),
+        (membership(left, Some(u64::MAX)), vec![at(left, u64::MAX)]),
+    ] {
+        db.import_membership(&membership, &transitions).unwrap_err();
+        assert!(!signal(&db, LEFT, 7).gated);
+        assert_eq!(db.community_layer_history(LEFT).unwrap(), []);
+    }
+    // An instant in the future is fine; the clock goes on above it.
+    let future = 4_000_000_000_000_000_000;
+    db.import_membership(&membership(left, Some(future)), &[at(left, future)])
+        .unwrap();
+    assert!(signal(&db, LEFT, 7).gated);
+    db.leave_community_layer(NEVER_LEFT).unwrap();
+    let later = db.community_layer_status(NEVER_LEFT).unwrap().left_at_ns;
+    assert!(later > Some(future));
+}
