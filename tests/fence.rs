@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tidegate::{MembershipStatus, TidalDb, Transition};
@@ -14,10 +15,40 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::support::{cohort, community, profile, signal, views};
 
-const SLOTS: usize = 4;
-const ROUNDS: usize = 40;
-const SIGNALLERS: usize = 2;
 const ITEM: u64 = 7;
+
+/// How much is going on: little, or for `TIDEGATE_STRESS_SECONDS` a lot.
+struct Load {
+    /// How many users come and go at a time.
+    slots: usize,
+    signallers: usize,
+    rounds: u64,
+    deadline: Option<Instant>,
+}
+
+impl Load {
+    fn of_environment() -> Self {
+        match std::env::var("TIDEGATE_STRESS_SECONDS") {
+            Ok(seconds) => Load {
+                slots: 10,
+                signallers: 8,
+                rounds: u64::MAX,
+                deadline: Some(Instant::now() + Duration::from_secs(seconds.parse().unwrap())),
+            },
+            Err(_) => Load {
+                slots: 4,
+                signallers: 2,
+                rounds: 40,
+                deadline: None,
+            },
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() > deadline)
+    }
+}
 
 /// A contribution to a shared aggregate, as the library reports it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,10 +101,10 @@ impl Subscriber for Collector {
 }
 
 /// The users who come and go at present, one for each slot.
-type Present = [AtomicU64; SLOTS];
+type Present = [AtomicU64];
 
-fn user(slot: usize, round: usize) -> u64 {
-    (slot * ROUNDS + round) as u64
+fn user(slot: usize, round: u64) -> u64 {
+    ((slot as u64) << 32) + round
 }
 
 /// Sends signals of all present users in turn until told to stop; returns those that a
@@ -93,13 +124,13 @@ fn send_signals(db: &TidalDb, present: &Present, stop: &AtomicBool) -> Vec<Forwa
 /// One user after the other comes, leaves, and rejoins; the slot's aggregates are
 /// looked at while the user is away. Each user is new, so that most leaves are of users
 /// of whom the gate knows nothing.
-fn come_and_go(db: &TidalDb, slot: usize, present: &AtomicU64) {
+fn come_and_go(db: &TidalDb, load: &Load, slot: usize, present: &AtomicU64) {
     let scopes = [
         community(&format!("slot{slot}")),
         cohort(&format!("slot{slot}")),
     ];
     let gained = || scopes.each_ref().map(|scope| views(db, scope, ITEM));
-    for round in 0..ROUNDS {
+    for round in (0..load.rounds).take_while(|_| !load.is_over()) {
         let user_id = user(slot, round);
         db.join_community(user_id, &format!("slot{slot}")).unwrap();
         db.set_profile(user_id, &profile(&json!({ "slot": slot })))
@@ -132,23 +163,26 @@ fn come_and_go(db: &TidalDb, slot: usize, present: &AtomicU64) {
 
 #[test]
 fn nothing_is_forwarded_between_a_leave_and_the_next_rejoin() {
+    let load = Load::of_environment();
     let db = TidalDb::ephemeral().unwrap();
-    for slot in 0..SLOTS {
+    for slot in 0..load.slots {
         db.define_cohort(&format!("slot{slot}"), &format!("slot == {slot}"))
             .unwrap();
     }
-    let present: Present = std::array::from_fn(|slot| AtomicU64::new(user(slot, 0)));
+    let present: Vec<AtomicU64> = (0..load.slots)
+        .map(|slot| AtomicU64::new(user(slot, 0)))
+        .collect();
     let stop = AtomicBool::new(false);
     let forwarded: Vec<Forwarded> = std::thread::scope(|scope| {
-        let signallers: Vec<_> = (0..SIGNALLERS)
+        let signallers: Vec<_> = (0..load.signallers)
             .map(|_| scope.spawn(|| send_signals(&db, &present, &stop)))
             .collect();
         let goers: Vec<_> = present
             .iter()
             .enumerate()
             .map(|(slot, present)| {
-                let db = &db;
-                scope.spawn(move || come_and_go(db, slot, present))
+                let (db, load) = (&db, &load);
+                scope.spawn(move || come_and_go(db, load, slot, present))
             })
             .collect();
         // A goer that found a violation has panicked; the signallers stop all the same.
@@ -163,7 +197,9 @@ fn nothing_is_forwarded_between_a_leave_and_the_next_rejoin() {
         }
         forwarded
     });
-    assert!(forwarded.len() >= SLOTS * ROUNDS / 2);
+    let leaves = db.stats().leaves;
+    println!("{leaves} leaves, {} contributions", forwarded.len());
+    assert!(forwarded.len() as u64 * 4 >= leaves);
 
     let mut stamps: Vec<u64> = forwarded.iter().map(|forwarded| forwarded.at_ns).collect();
     stamps.sort_unstable();

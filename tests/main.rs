@@ -34,6 +34,9 @@ mod leave_revocation;
 /// Sums, cohorts, communities, and what storage has of them.
 mod ledger;
 
+/// The gate's protocol, every interleaving of a model.
+mod model;
+
 /// MovieLens 100k through the CLI, beside plain loops.
 mod movielens;
 
