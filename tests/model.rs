@@ -66,6 +66,7 @@ enum Effect {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct State {
     clock: u8,
     gate_open: bool,
@@ -278,7 +279,7 @@ impl Model for Gate {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("I1: stop means stop", |_, state: &State| {
-                !state.broken_promise && !(state.promised.is_some() && state.gate_open)
+                !(state.broken_promise || state.promised.is_some() && state.gate_open)
             }),
             Property::always("I2: the boundary is exact", |_, state: &State| {
                 state
