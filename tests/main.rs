@@ -19,6 +19,9 @@ mod components;
 /// What a killed process had acknowledged.
 mod crash;
 
+/// Damaged files of a store, and what an opening makes of them.
+mod damage;
+
 /// The formats of event files, their order, and bad lines.
 mod events;
 

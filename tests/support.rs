@@ -2,6 +2,7 @@
 
 pub(crate) mod component;
 pub(crate) mod program;
+pub(crate) mod random;
 pub(crate) mod rules;
 
 use std::io::Write as _;
