@@ -45,7 +45,9 @@ impl SledEngine {
     /// Opens the database in `folder`, or makes one if there is none.
     pub fn open(folder: &Path) -> Result<Self> {
         let opening = || action("open", folder);
-        wait_for_lock(&folder.join("db"));
+        if wait_for_lock(&folder.join("db")) {
+            files::remove_unfinished(folder).map_err(Error::storage(opening()))?;
+        }
         if let Some(damage) = files::find_damage(folder) {
             return Err(Error::storage(opening())(damage));
         }
@@ -169,16 +171,20 @@ fn guarded<R>(operation: &str, folder: &Path, call: impl FnOnce() -> sled::Resul
 }
 
 /// Waits until nobody holds the lock, or for [`LOCK_WAIT`]: then sled says what is
-/// wrong.
-fn wait_for_lock(data_file: &Path) {
+/// wrong. Returns whether nobody holds it.
+fn wait_for_lock(data_file: &Path) -> bool {
     // There is none yet in a new database.
     let Ok(file) = File::open(data_file) else {
-        return;
+        return true;
     };
     let deadline = Instant::now() + LOCK_WAIT;
-    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        if Instant::now() >= deadline {
+            return false;
+        }
         thread::sleep(Duration::from_millis(1));
     }
+    true
 }
 
 fn apply_to_each(
