@@ -109,7 +109,8 @@ impl Content {
     /// Bytes that can't be read, other than a torn end.
     pub(crate) fn damaged_bytes(&self) -> usize {
         let header = match self.header {
-            Header::Unreadable => HEADER_LENGTH.min(self.bytes.len()),
+            // Of an empty file too: frames would be appended to no header.
+            Header::Unreadable => HEADER_LENGTH,
             _ => 0,
         };
         self.damaged + header
