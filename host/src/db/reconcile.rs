@@ -262,6 +262,8 @@ fn repair_store(
     let mut missing: Vec<Entry<'_>> = content
         .iter()
         .flat_map(|content| content.entries())
+        // What the journal lacks may be later than what it has of the same user.
+        .chain(known.from_store.iter().cloned())
         .filter(|entry| entry.sequence > from)
         .collect();
     if missing.is_empty() && applied == last {
