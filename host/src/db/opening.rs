@@ -5,6 +5,7 @@
 //! | `lock` | held while a process has the store open |
 //! | `sled/` | the sled database |
 //! | `journal` | every transition once more; see [`crate::journal`] |
+//! | `journal.mark` | how many transitions there are; see [`crate::journal::mark`] |
 //! | `journal.damaged` | what a damaged journal held before it was written anew |
 //! | `component-cache/` | compiled components, kept by wasmtime; may be deleted |
 
