@@ -40,6 +40,9 @@ mod ledger;
 /// MovieLens 100k through the CLI, beside plain loops.
 mod movielens;
 
+/// The power fails at any moment, and what the disk may then hold is opened.
+mod power_cut;
+
 /// What holds for all inputs: records, keys, and the component beside the rules.
 mod properties;
 

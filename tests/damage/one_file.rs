@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::store::{Harm, Opening, Store, paths};
+use super::store::{Harm, Opening, Store};
+use crate::support::paths;
 use crate::support::random::Random;
 
 /// How many random places of a file are hit, each in a store of its own.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tidegate::{Error, MembershipStatus, Scope, TidalDb, Transition};
 
-use crate::support::{cohort, community, signal, views};
+use crate::support::{cohort, community, copy_folder, paths, signal, views};
 
 /// Users 1 to this one; user `n` made `n % 4` transitions, a leave first.
 const USERS: u64 = 40;
@@ -218,30 +218,4 @@ fn files(folder: &Path) -> Files {
             (path, bytes)
         })
         .collect()
-}
-
-/// Every file of a store, relative to its folder.
-pub(super) fn paths(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.push(path.strip_prefix(folder).unwrap().to_owned());
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-pub(super) fn copy_folder(from: &Path, to: &Path) {
-    for path in paths(from) {
-        let copy = to.join(&path);
-        fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        fs::copy(from.join(path), copy).unwrap();
-    }
 }

@@ -3,7 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use super::store::{Harm, Opening, Store, copy_folder};
+use tidegate::storage::keys::{EntityId, Tag, encode_key};
+use tidegate::storage::sled::SledEngine;
+use tidegate::storage::{Partition, StorageEngine as _};
+use tidegate::{MembershipStatus, TidalDb};
+
+use super::store::{Harm, Opening, Store};
+use crate::support::copy_folder;
 use crate::support::random::Random;
 
 /// A store, and a copy of its folder from the middle of its life.
@@ -88,4 +94,58 @@ fn what_both_lost_shuts_gates() {
             }
         }
     }
+}
+
+fn has_left(db: &TidalDb, user_id: u64) -> bool {
+    db.community_layer_status(user_id).unwrap().status == MembershipStatus::Left
+}
+
+/// An empty journal was taken for a whole one, so the first frame was written where the
+/// header should be, and was not found again.
+#[test]
+fn a_journal_that_was_emptied_before_the_first_leave_gets_a_header() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(TidalDb::open(folder.path()).unwrap());
+    fs::write(folder.path().join("journal"), b"").unwrap();
+    TidalDb::open(folder.path())
+        .unwrap()
+        .leave_community_layer(1)
+        .unwrap();
+    fs::remove_dir_all(folder.path().join("sled")).unwrap();
+    let db = TidalDb::open(folder.path()).unwrap();
+    assert!(has_left(&db, 1));
+    assert!(db.verify().unwrap().is_clean());
+}
+
+/// Records that sled had lost were written again from the journal, and with them an
+/// older record over one that only sled had.
+#[test]
+fn what_only_sled_has_is_kept_while_the_rest_is_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let db = TidalDb::open(folder.path()).unwrap();
+        db.leave_community_layer(1).unwrap();
+        db.rejoin_community_layer(1).unwrap();
+        db.leave_community_layer(2).unwrap();
+        db.leave_community_layer(1).unwrap();
+    }
+    {
+        let engine = SledEngine::open(&folder.path().join("sled")).unwrap();
+        let key = encode_key(EntityId(2), Tag::CommunityLeave, b"");
+        engine.put(Partition::Memberships, &key, &[0; 9]).unwrap();
+        engine.flush().unwrap();
+    }
+    let journal = folder.path().join("journal");
+    let length = fs::metadata(&journal).unwrap().len();
+    let file = fs::File::options().write(true).open(&journal).unwrap();
+    file.set_len(length - 1).unwrap();
+
+    let db = TidalDb::open(folder.path()).unwrap();
+    assert!(has_left(&db, 1) && has_left(&db, 2));
+    assert!(db.verify().unwrap().is_clean());
+    drop(db);
+    // Sled alone has it now.
+    fs::remove_file(&journal).unwrap();
+    let db = TidalDb::open(folder.path()).unwrap();
+    assert!(has_left(&db, 1) && has_left(&db, 2));
 }

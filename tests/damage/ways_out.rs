@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tidegate::TidalDb;
 
-use super::store::{Harm, Opening, Store, paths};
+use super::store::{Harm, Opening, Store};
+use crate::support::paths;
 
 /// Checks that a copy of the store does not open and says all of `parts`.
 fn check_refused(folder: &Path, parts: &[&str]) {
@@ -34,6 +35,23 @@ fn a_snapshot_that_was_emptied_is_moved_away_and_nothing_is_lost() {
     store.check_aggregates(copy.path());
     let opening = store.check(copy.path(), Harm::OneWitness, "snapshot moved away");
     assert_eq!(opening, Opening::Works);
+}
+
+/// A process that was killed while it opened the store left one, sled took it for a
+/// snapshot, and the store did not open again.
+#[test]
+fn a_snapshot_that_was_never_finished_is_in_nobodys_way() {
+    let store = Store::new(|_| ());
+    for length in [0, 5, usize::MAX] {
+        let copy = store.copy();
+        let snapshot = snapshot(copy.path());
+        let mut bytes = fs::read(&snapshot).unwrap();
+        bytes.truncate(length);
+        fs::write(snapshot.with_added_extension("generating"), bytes).unwrap();
+        store.check_aggregates(copy.path());
+        let opening = store.check(copy.path(), Harm::OneWitness, "an unfinished snapshot");
+        assert_eq!(opening, Opening::Works);
+    }
 }
 
 #[test]
