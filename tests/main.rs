@@ -19,6 +19,9 @@ mod components;
 /// What a killed process had acknowledged.
 mod crash;
 
+/// Damaged files of a store, and what an opening makes of them.
+mod damage;
+
 /// The formats of event files, their order, and bad lines.
 mod events;
 
@@ -39,6 +42,9 @@ mod model;
 
 /// MovieLens 100k through the CLI, beside plain loops.
 mod movielens;
+
+/// The power fails at any moment, and what the disk may then hold is opened.
+mod power_cut;
 
 /// What holds for all inputs: records, keys, and the component beside the rules.
 mod properties;

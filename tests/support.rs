@@ -2,8 +2,10 @@
 
 pub(crate) mod component;
 pub(crate) mod program;
+pub(crate) mod random;
 pub(crate) mod rules;
 
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +45,33 @@ pub(crate) fn community(name: &str) -> Scope {
 /// A user's attributes from a JSON object.
 pub(crate) fn profile(json: &serde_json::Value) -> tidegate::Profile {
     json.as_object().unwrap().clone()
+}
+
+/// Every file in a folder and in those within, relative to it.
+pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder).unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Copies all files of a folder.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    for path in paths(from) {
+        let copy = to.join(&path);
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(from.join(path), copy).unwrap();
+    }
 }
 
 /// Says in one line that a test is skipped and how to run it; a failure where

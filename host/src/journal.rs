@@ -3,6 +3,7 @@
 //!
 //! - [`format`]: the bytes
 //! - [`disk`]: the operations on files
+//! - [`mark`]: how many transitions there were when the store was last closed
 //!
 //! The storage engine may lose what it acknowledged when its files are damaged, and
 //! says nothing. A record that is lost is a gate that opens by itself, so the journal
@@ -12,6 +13,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod format;
+pub(crate) mod mark;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use disk::{Disk, DiskFile};
 use format::{Entry, Found, HEADER_LENGTH, Header};
+use mark::Mark;
 
 const FILE_NAME: &str = "journal";
 const NEW_FILE_NAME: &str = "journal.new";
@@ -109,7 +112,8 @@ impl Content {
     /// Bytes that can't be read, other than a torn end.
     pub(crate) fn damaged_bytes(&self) -> usize {
         let header = match self.header {
-            Header::Unreadable => HEADER_LENGTH.min(self.bytes.len()),
+            // Of an empty file too: frames would be appended to no header.
+            Header::Unreadable => HEADER_LENGTH,
             _ => 0,
         };
         self.damaged + header
@@ -133,6 +137,7 @@ impl fmt::Debug for Content {
 #[derive(Debug)]
 pub(crate) struct Journal {
     location: Location,
+    store_id: u64,
     file: Box<dyn DiskFile>,
     /// Where the next frame goes: the file is good up to here.
     length: u64,
@@ -142,13 +147,14 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens the journal that was read, and cuts off a torn end.
-    pub(crate) fn open(location: &Location, content: &Content) -> Result<Self> {
+    pub(crate) fn open(location: &Location, store_id: u64, content: &Content) -> Result<Self> {
         let file = location
             .disk
             .open(&location.path(FILE_NAME))
             .map_err(location.failed("open"))?;
         let mut journal = Journal {
             location: location.clone(),
+            store_id,
             file,
             length: content.good_length as u64,
             dirty: content.torn_bytes() > 0,
@@ -183,6 +189,7 @@ impl Journal {
         let file = write().map_err(location.failed::<std::io::Error>("write"))?;
         Ok(Journal {
             location: location.clone(),
+            store_id,
             file,
             length: bytes.len() as u64,
             dirty: false,
@@ -220,6 +227,22 @@ impl Journal {
         self.dirty = false;
         self.length += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Writes down how many transitions there are. Nothing rests on it but that a loss
+    /// is told, so a failure is only logged.
+    pub(crate) fn mark(&self, last_sequence: u64) {
+        let mark = Mark {
+            store_id: self.store_id,
+            last_sequence,
+        };
+        let written = match Mark::read(&self.location) {
+            Ok(Some(found)) if found == mark => Ok(()),
+            _ => mark.write(&self.location),
+        };
+        if let Err(error) = written {
+            tracing::warn!(%error, "the number of transitions was not written down");
+        }
     }
 
     /// Cuts off what does not belong to the journal.

@@ -107,6 +107,12 @@ impl GroupCommit {
         self.writer.lock().totals
     }
 
+    /// Writes down how many transitions there are, before the store is closed.
+    pub(super) fn mark(&self) {
+        let writer = self.writer.lock();
+        writer.journal.mark(writer.next_sequence - 1);
+    }
+
     /// Makes a transition durable; returns why not if it can't.
     pub(super) fn commit(&self, request: Request) -> Result<(), String> {
         let own = Arc::new(Waiting {

@@ -5,6 +5,7 @@
 //! | `lock` | held while a process has the store open |
 //! | `sled/` | the sled database |
 //! | `journal` | every transition once more; see [`crate::journal`] |
+//! | `journal.mark` | how many transitions there are; see [`crate::journal::mark`] |
 //! | `journal.damaged` | what a damaged journal held before it was written anew |
 //! | `component-cache/` | compiled components, kept by wasmtime; may be deleted |
 
@@ -122,7 +123,17 @@ fn make_folder(path: &Path) -> Result<()> {
 #[derive(Debug)]
 pub(super) struct StoreLock {
     // Closing the file gives the lock back, even when the process is killed.
-    _file: File,
+    file: File,
+}
+
+impl Drop for StoreLock {
+    fn drop(&mut self) {
+        // Closing it is not enough while another thread starts a process: that one
+        // holds a copy of every open file for a moment.
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "the lock on the store was not given back");
+        }
+    }
 }
 
 impl StoreLock {
@@ -136,7 +147,7 @@ impl StoreLock {
             .open(&path)
             .map_err(Error::storage(locking()))?;
         match file.try_lock() {
-            Ok(()) => Ok(StoreLock { _file: file }),
+            Ok(()) => Ok(StoreLock { file }),
             Err(TryLockError::WouldBlock) => Err(Error::StoreInUse {
                 path: folder.to_owned(),
             }),

@@ -11,6 +11,9 @@
 //! | the store lacks or contradicts earlier ones | it is damaged: rewritten from the journal, told |
 //! | the journal lacks some | it is damaged or gone: rewritten with what the store has of them, told |
 //! | both lack some | nobody knows whose: every user without a later one is shut, told |
+//!
+//! That the last ones are lacking in both is known from the mark; see
+//! [`crate::journal::mark`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,6 +27,7 @@ use super::sequences::Sequences;
 use crate::error::{Error, Result};
 use crate::gate::{Gate, Standing};
 use crate::journal::format::Entry;
+use crate::journal::mark::Mark;
 use crate::journal::{Content, Journal, Location};
 use crate::rules::{RESTORE_BATCH, Rules, StoredRecords};
 use crate::storage::keys::{EntityId, Tag, encode_key, entity_of};
@@ -93,14 +97,18 @@ pub(super) fn reconcile(
     gate: &mut Gate,
 ) -> Result<Reconciled> {
     let content = Content::read(location)?;
-    let store_id = store_id(location, storage, content.as_ref())?;
+    let mark = Mark::read(location)?;
+    let store_id = store_id(location, storage, content.as_ref(), mark)?;
+    let marked = mark
+        .filter(|mark| mark.store_id == store_id)
+        .map_or(0, |mark| mark.last_sequence);
     let applied = applied_sequence(storage)?;
 
     let mut known = Knowledge::default();
     for entry in content.iter().flat_map(Content::entries) {
         known.add(&entry)?;
     }
-    let claimed = known.sequences.highest().max(applied);
+    let claimed = known.sequences.highest().max(applied).max(marked);
     if known.sequences.missing(claimed) > 0 || content.is_none() {
         learn_from_store(storage, &mut known)?;
     }
@@ -111,6 +119,7 @@ pub(super) fn reconcile(
     let survey = survey(storage, &mut known)?;
     repair_store(storage, content.as_ref(), &known, applied, last_sequence)?;
     let journal = repair_journal(location, store_id, content.as_ref(), &known)?;
+    journal.mark(last_sequence);
 
     fill(gate, rules, &known, &survey, doubtful_up_to)?;
     if lost > 0 {
@@ -129,7 +138,12 @@ pub(super) fn reconcile(
 }
 
 /// The number that ties store and journal together; a new one for a new store.
-fn store_id(location: &Location, storage: &Storage, content: Option<&Content>) -> Result<u64> {
+fn store_id(
+    location: &Location,
+    storage: &Storage,
+    content: Option<&Content>,
+    mark: Option<Mark>,
+) -> Result<u64> {
     let key = encode_key(EntityId(0), Tag::StoreId, b"");
     let stored = match storage.partition(Partition::System).get(&key)? {
         Some(bytes) => Some(u64::from_be_bytes(
@@ -147,7 +161,9 @@ fn store_id(location: &Location, storage: &Storage, content: Option<&Content>) -
         }),
         (Some(store_id), _) => Ok(store_id),
         (None, in_journal) => {
-            let store_id = in_journal.unwrap_or_else(random);
+            let store_id = in_journal
+                .or(mark.map(|mark| mark.store_id))
+                .unwrap_or_else(random);
             storage.partition(Partition::System).put(&key, &store_id.to_be_bytes())?;
             Ok(store_id)
         }
@@ -262,6 +278,8 @@ fn repair_store(
     let mut missing: Vec<Entry<'_>> = content
         .iter()
         .flat_map(|content| content.entries())
+        // What the journal lacks may be later than what it has of the same user.
+        .chain(known.from_store.iter().cloned())
         .filter(|entry| entry.sequence > from)
         .collect();
     if missing.is_empty() && applied == last {
@@ -291,7 +309,7 @@ fn repair_journal(
 ) -> Result<Journal> {
     match content {
         Some(content) if content.damaged_bytes() == 0 && known.from_store.is_empty() => {
-            return Journal::open(location, content);
+            return Journal::open(location, store_id, content);
         }
         Some(content) => {
             let kept = Journal::keep_damaged(location, content)?;

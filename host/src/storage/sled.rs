@@ -1,10 +1,15 @@
 //! The engine that the host ships with: one sled tree for each partition. sled is
 //! named nowhere else.
+//!
+//! - [`files`]: sled's files, and what to do where they are damaged
+//! - [`panics`]: sled's panics as errors
+
+mod files;
+mod panics;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fs::{self, File, TryLockError};
-use std::io;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -40,19 +45,13 @@ impl SledEngine {
     /// Opens the database in `folder`, or makes one if there is none.
     pub fn open(folder: &Path) -> Result<Self> {
         let opening = || action("open", folder);
-        wait_for_lock(&folder.join("db"));
-        remove_unfinished_snapshots(folder).map_err(Error::storage(opening()))?;
-        let db = sled::Config::new()
-            .path(folder)
-            // The ledger decides when to flush.
-            .flush_every_ms(None)
-            .open()
-            .map_err(failed("open", folder))?;
-        let trees = Partition::ALL
-            .into_iter()
-            .map(|partition| Ok((partition, db.open_tree(partition.name())?)))
-            .collect::<sled::Result<_>>()
-            .map_err(failed("open", folder))?;
+        if wait_for_lock(&folder.join("db")) {
+            files::remove_unfinished(folder).map_err(Error::storage(opening()))?;
+        }
+        if let Some(damage) = files::find_damage(folder) {
+            return Err(Error::storage(opening())(damage));
+        }
+        let (db, trees) = guarded("open", folder, || open(folder))?;
         let data_file = File::open(folder.join("db")).map_err(Error::storage(opening()))?;
         // The names of files that sled made must last too, not only their content.
         for path in [Some(folder), folder.parent()].into_iter().flatten() {
@@ -75,17 +74,15 @@ impl SledEngine {
         })
     }
 
-    fn failed(&self, operation: &str) -> impl FnOnce(sled::Error) -> Error + use<> {
-        failed(operation, &self.folder)
+    fn guarded<R>(&self, operation: &str, call: impl FnOnce() -> sled::Result<R>) -> Result<R> {
+        guarded(operation, &self.folder, call)
     }
 }
 
 impl StorageEngine for SledEngine {
     fn get(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let value = self
-            .tree(partition)?
-            .get(key)
-            .map_err(self.failed("read from"))?;
+        let tree = self.tree(partition)?;
+        let value = self.guarded("read from", || tree.get(key))?;
         Ok(value.map(|value| value.to_vec()))
     }
 
@@ -106,18 +103,20 @@ impl StorageEngine for SledEngine {
             .map(|partition| self.tree(*partition))
             .collect::<Result<Vec<&Tree>>>()?;
         let batches: Vec<sled::Batch> = by_tree.into_values().collect();
-        trees
-            .as_slice()
-            .transaction(|trees| apply_to_each(trees, &batches))
-            .map_err(|error| match error {
-                TransactionError::Storage(error) => self.failed("write to")(error),
-                TransactionError::Abort(never) => match never {},
-            })
+        self.guarded("write to", || {
+            trees
+                .as_slice()
+                .transaction(|trees| apply_to_each(trees, &batches))
+                .map_err(|error| match error {
+                    TransactionError::Storage(error) => error,
+                    TransactionError::Abort(never) => match never {},
+                })
+        })
     }
 
     fn scan(&self, partition: Partition, prefix: &[u8], visit: Visitor<'_>) -> Result<()> {
-        for entry in self.tree(partition)?.scan_prefix(prefix) {
-            let (key, value) = entry.map_err(self.failed("read from"))?;
+        let mut entries = self.tree(partition)?.scan_prefix(prefix);
+        while let Some((key, value)) = self.guarded("read from", || entries.next().transpose())? {
             visit(&key, &value)?;
         }
         Ok(())
@@ -131,7 +130,7 @@ impl StorageEngine for SledEngine {
                 "a sync failed before; open the store again",
             ));
         }
-        self.db.flush().map_err(self.failed("flush"))?;
+        self.guarded("flush", || self.db.flush())?;
         self.data_file.sync_data().map_err(|error| {
             self.sync_failed.store(true, Ordering::Relaxed);
             Error::storage(action())(error)
@@ -139,49 +138,53 @@ impl StorageEngine for SledEngine {
     }
 }
 
+fn open(folder: &Path) -> sled::Result<(Db, BTreeMap<Partition, Tree>)> {
+    let db = sled::Config::new()
+        .path(folder)
+        // The ledger decides when to flush.
+        .flush_every_ms(None)
+        .open()?;
+    let trees = Partition::ALL
+        .into_iter()
+        .map(|partition| Ok((partition, db.open_tree(partition.name())?)))
+        .collect::<sled::Result<_>>()?;
+    Ok((db, trees))
+}
+
 fn action(operation: &str, folder: &Path) -> String {
     format!("{operation} the sled database in `{}`", folder.display())
 }
 
-fn failed(operation: &str, folder: &Path) -> impl FnOnce(sled::Error) -> Error + use<> {
-    let action = action(operation, folder);
-    move |error| match error {
+/// Calls sled, and says what to do where it finds its files damaged or panics.
+fn guarded<R>(operation: &str, folder: &Path, call: impl FnOnce() -> sled::Result<R>) -> Result<R> {
+    let failed = Error::storage(action(operation, folder));
+    match panics::catch(call) {
+        Ok(Ok(outcome)) => Ok(outcome),
         // Its own text is an offset and an empty backtrace.
-        sled::Error::Corruption { .. } => Error::storage(action)("its files are damaged"),
-        other => Error::storage(action)(other),
-    }
-}
-
-/// A process that is killed while sled writes a snapshot leaves a file behind that sled
-/// takes for one when it is opened, and then calls its data corrupt. The file was never
-/// part of the database: it becomes so by being renamed.
-fn remove_unfinished_snapshots(folder: &Path) -> io::Result<()> {
-    if !folder.is_dir() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "generating")
-        {
-            fs::remove_file(path)?;
+        Ok(Err(sled::Error::Corruption { .. })) => Err(failed(files::data_is_damaged())),
+        Ok(Err(other)) => Err(failed(other.to_string())),
+        Err(panic) => {
+            tracing::error!("sled panicked: {panic}");
+            Err(failed(files::data_is_damaged()))
         }
     }
-    Ok(())
 }
 
 /// Waits until nobody holds the lock, or for [`LOCK_WAIT`]: then sled says what is
-/// wrong.
-fn wait_for_lock(data_file: &Path) {
+/// wrong. Returns whether nobody holds it.
+fn wait_for_lock(data_file: &Path) -> bool {
     // There is none yet in a new database.
     let Ok(file) = File::open(data_file) else {
-        return;
+        return true;
     };
     let deadline = Instant::now() + LOCK_WAIT;
-    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        if Instant::now() >= deadline {
+            return false;
+        }
         thread::sleep(Duration::from_millis(1));
     }
+    true
 }
 
 fn apply_to_each(
