@@ -46,6 +46,7 @@ impl TidalDb {
     /// happens meanwhile; signals go on.
     pub fn verify(&self) -> Result<Verification> {
         self.turns.paused(|| {
+            self.commit.check_applied()?;
             let mut found = Verification {
                 lost: self.lost_transitions,
                 ..Verification::default()
