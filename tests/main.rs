@@ -25,6 +25,9 @@ mod events;
 /// Records that can't be read.
 mod fail_closed;
 
+/// Every operation on storage and files, failed one after the other.
+mod faults;
+
 /// Leaves and rejoins against signals on other threads.
 mod fence;
 

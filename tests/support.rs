@@ -1,6 +1,7 @@
 //! What every test file needs: stores, signals, and tools that may be missing.
 
 pub(crate) mod component;
+pub(crate) mod faults;
 pub(crate) mod program;
 pub(crate) mod rules;
 
