@@ -318,7 +318,7 @@ fn check_call(call: Call) -> usize {
             result.unwrap();
             return machine.heal();
         }
-        if matches!(planned, Some((_, Fault::Full))) {
+        if matches!(planned, Some((_, Fault::Full | Fault::Gone))) {
             // Where the call itself could do without the write, this one can't.
             model.call(&db, Call::Leave(5)).unwrap_err();
         }
@@ -486,14 +486,16 @@ fn a_leave_that_waits_for_the_disk_is_in_force_and_holds_nobody_up() {
     let (machine, mut model) = furnished(&folder);
     let db = folder.open(&machine).unwrap();
     for operation in [Operation::Append, Operation::Sync, Operation::Apply] {
-        let barrier = machine.delay(operation);
         thread::scope(|scope| {
+            // In here, so that a failure lets the other thread go on.
+            let words = machine.delay(operation);
+            let hear = || words.recv_timeout(Duration::from_mins(1)).unwrap();
             let leave = scope.spawn(|| db.leave_community_layer(1));
-            barrier.wait();
+            hear();
             assert!(model.signal(&db, 1).unwrap(), "the gate is shut");
             assert!(!model.signal(&db, 4).unwrap(), "others go on");
             assert_eq!(db.community_layer_status(2).unwrap().status, Left);
-            barrier.wait();
+            hear();
             leave.join().unwrap().unwrap();
         });
         model.note_transition(1, Left, Ok(())).unwrap();

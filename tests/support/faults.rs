@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 
 use tidegate::storage::{Batch, Partition, StorageEngine, Visitor};
 use tidegate::{Disk, DiskFile, Error, Result};
@@ -38,6 +39,8 @@ pub(crate) enum Fault {
     After,
     /// The disk is full: this and every later write fails.
     Full,
+    /// The disk is gone: half of this was done, and every later operation fails.
+    Gone,
 }
 
 impl Operation {
@@ -45,9 +48,15 @@ impl Operation {
     pub(crate) fn faults(self) -> &'static [Fault] {
         match self {
             Operation::Get | Operation::Scan | Operation::Read => &[Fault::Before],
-            Operation::Append => &[Fault::Before, Fault::Short, Fault::After, Fault::Full],
-            _ if self.takes_space() => &[Fault::Before, Fault::After, Fault::Full],
-            _ => &[Fault::Before, Fault::After],
+            Operation::Append => &[
+                Fault::Before,
+                Fault::Short,
+                Fault::After,
+                Fault::Full,
+                Fault::Gone,
+            ],
+            _ if self.takes_space() => &[Fault::Before, Fault::After, Fault::Full, Fault::Gone],
+            _ => &[Fault::Before, Fault::After, Fault::Gone],
         }
     }
 
@@ -88,22 +97,27 @@ struct State {
     /// Which of them fails, and how.
     planned: Option<(usize, Fault)>,
     full: bool,
-    off: bool,
-    /// Where the next operation of this kind waits twice: as it begins, and for
-    /// permission to go on.
-    delay: Option<(Operation, Arc<Barrier>)>,
+    gone: bool,
+    /// The next operation of this kind sends two words and waits for each to be
+    /// received.
+    delay: Option<(Operation, SyncSender<()>)>,
 }
 
 impl State {
     fn fault(&mut self, operation: Operation) -> Option<Fault> {
         let number = self.operations.len();
         self.operations.push(operation);
-        if self.off {
+        if self.gone {
             return Some(Fault::Before);
         }
         let planned = self.planned.filter(|(at, _)| *at == number);
-        if let Some((_, Fault::Full)) = planned {
-            self.full = true;
+        match planned {
+            Some((_, Fault::Full)) => self.full = true,
+            Some((_, Fault::Gone)) => {
+                self.gone = true;
+                return Some(Fault::Short);
+            }
+            _ => {}
         }
         if self.full && operation.takes_space() {
             return Some(Fault::Short);
@@ -131,19 +145,21 @@ impl Machine {
         let mut state = self.state.lock().unwrap();
         state.planned = None;
         state.full = false;
+        state.gone = false;
         std::mem::take(&mut state.operations)
     }
 
-    /// The next operation of this kind waits at the barrier, twice.
-    pub(crate) fn delay(&self, operation: Operation) -> Arc<Barrier> {
-        let barrier = Arc::new(Barrier::new(2));
-        self.state.lock().unwrap().delay = Some((operation, Arc::clone(&barrier)));
-        barrier
+    /// The next operation of this kind sends a word when it begins, and goes on once a
+    /// second one is received.
+    pub(crate) fn delay(&self, operation: Operation) -> Receiver<()> {
+        let (sender, receiver) = sync_channel(0);
+        self.state.lock().unwrap().delay = Some((operation, sender));
+        receiver
     }
 
     /// Lets every operation fail, as for a process that is about to be killed.
     pub(crate) fn switch_off(&self) {
-        self.state.lock().unwrap().off = true;
+        self.state.lock().unwrap().gone = true;
     }
 
     /// Another machine with the same content.
@@ -214,10 +230,10 @@ impl Machine {
         effect: impl FnOnce(&mut Stored, bool) -> R,
     ) -> io::Result<R> {
         let mut state = self.state.lock().unwrap();
-        if let Some((_, barrier)) = state.delay.take_if(|(delayed, _)| *delayed == operation) {
+        if let Some((_, delay)) = state.delay.take_if(|(delayed, _)| *delayed == operation) {
             drop(state);
-            barrier.wait();
-            barrier.wait();
+            // An error where the test has failed and nobody listens any more.
+            let _ = delay.send(()).and_then(|()| delay.send(()));
             state = self.state.lock().unwrap();
         }
         let fault = state.fault(operation);
