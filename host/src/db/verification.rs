@@ -114,7 +114,7 @@ impl TidalDb {
         match read() {
             Ok(_) => Error::MalformedRecord {
                 user_id,
-                reason: "a key of this user among the records does not parse".to_owned(),
+                reason: "a key of this user among the records does not parse, or the component contradicted the journal".to_owned(),
             },
             Err(error) => error,
         }
