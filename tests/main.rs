@@ -31,6 +31,12 @@ mod faults;
 /// Leaves and rejoins against signals on other threads.
 mod fence;
 
+/// Bytes and texts that nobody would write.
+mod fuzz;
+
+/// Components that mean harm.
+mod hostile;
+
 /// The eight scenarios of the feature's test plan.
 mod leave_revocation;
 

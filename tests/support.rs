@@ -2,6 +2,7 @@
 
 pub(crate) mod component;
 pub(crate) mod faults;
+pub(crate) mod fuzz;
 pub(crate) mod program;
 pub(crate) mod rules;
 
