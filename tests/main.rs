@@ -28,8 +28,17 @@ mod events;
 /// Records that can't be read.
 mod fail_closed;
 
+/// Every operation on storage and files, failed one after the other.
+mod faults;
+
 /// Leaves and rejoins against signals on other threads.
 mod fence;
+
+/// Bytes and texts that nobody would write.
+mod fuzz;
+
+/// Components that mean harm.
+mod hostile;
 
 /// The eight scenarios of the feature's test plan.
 mod leave_revocation;

@@ -1,6 +1,8 @@
 //! What every test file needs: stores, signals, and tools that may be missing.
 
 pub(crate) mod component;
+pub(crate) mod faults;
+pub(crate) mod fuzz;
 pub(crate) mod program;
 pub(crate) mod random;
 pub(crate) mod rules;

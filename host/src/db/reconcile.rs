@@ -29,6 +29,7 @@ use crate::gate::{Gate, Standing};
 use crate::journal::format::Entry;
 use crate::journal::mark::Mark;
 use crate::journal::{Content, Journal, Location};
+use crate::membership::MembershipStatus;
 use crate::rules::{RESTORE_BATCH, Rules, StoredRecords};
 use crate::storage::keys::{EntityId, Tag, encode_key, entity_of};
 use crate::storage::{Batch, Partition, Storage};
@@ -53,6 +54,7 @@ pub(super) struct Reconciled {
 #[derive(Debug)]
 struct Latest<'a> {
     sequence: u64,
+    to: MembershipStatus,
     record: Cow<'a, [u8]>,
     /// Whether the store's record was seen to be the same.
     confirmed: bool,
@@ -78,11 +80,13 @@ impl<'a> Knowledge<'a> {
         self.highest_at_ns = self.highest_at_ns.max(entry.at_ns);
         let latest = self.users.entry(entry.user_id).or_insert_with(|| Latest {
             sequence: 0,
+            to: entry.to,
             record: Cow::Borrowed(&[]),
             confirmed: false,
         });
         if entry.sequence > latest.sequence {
             latest.sequence = entry.sequence;
+            latest.to = entry.to;
             latest.record.clone_from(&entry.record);
         }
         Ok(true)
@@ -367,6 +371,14 @@ fn fill(
     }
     restore_batch(gate, rules, &mut records)?;
 
+    // A component that contradicts the journal opens nothing.
+    for (user_id, latest) in &known.users {
+        if gate.known(*user_id).is_some_and(|known| {
+            known.standing == Standing::Settled && known.membership.status != latest.to
+        }) {
+            gate.shut_as(*user_id, Standing::Malformed);
+        }
+    }
     if doubtful_up_to > 0 {
         gate.shut_by_default();
         for (user_id, latest) in &known.users {

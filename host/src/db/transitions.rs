@@ -96,6 +96,8 @@ impl TidalDb {
             Some(known) if known.standing == Standing::Settled => return Ok(known.membership),
             Some(_) => {}
         }
+        // The history is short of what storage did not take yet.
+        self.commit.check_applied()?;
         let mut current = CommunityMembership::never_left(user_id);
         for transition in history::of_user(&self.storage, user_id)? {
             current.status = transition.to;

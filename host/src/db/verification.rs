@@ -46,6 +46,7 @@ impl TidalDb {
     /// happens meanwhile; signals go on.
     pub fn verify(&self) -> Result<Verification> {
         self.turns.paused(|| {
+            self.commit.check_applied()?;
             let mut found = Verification {
                 lost: self.lost_transitions,
                 ..Verification::default()
@@ -113,7 +114,7 @@ impl TidalDb {
         match read() {
             Ok(_) => Error::MalformedRecord {
                 user_id,
-                reason: "a key of this user among the records does not parse".to_owned(),
+                reason: "a key of this user among the records does not parse, or the component contradicted the journal".to_owned(),
             },
             Err(error) => error,
         }
