@@ -135,3 +135,45 @@ fn a_store_opens_once_at_a_time() {
     drop(db);
     TidalDb::open(folder.path()).unwrap();
 }
+
+#[test]
+fn transitions_that_were_lost_shut_the_gate_for_all_until_the_loss_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let db = TidalDb::open(folder.path()).unwrap();
+        db.leave_community_layer(1).unwrap();
+        db.leave_community_layer(2).unwrap();
+    }
+    std::fs::remove_dir_all(folder.path().join("sled")).unwrap();
+    std::fs::remove_file(folder.path().join("journal")).unwrap();
+
+    for _ in 0..2 {
+        let db = TidalDb::open(folder.path()).unwrap();
+        for user_id in [1, 2, 4] {
+            assert!(
+                signal(&db, user_id, 7).gated,
+                "nobody knows whose they were"
+            );
+            assert!(matches!(
+                db.community_layer_status(user_id),
+                Err(Error::MalformedRecord { .. })
+            ));
+        }
+        assert_eq!(db.verify().unwrap().lost, 2);
+        // A later transition of a user says where they stand.
+        db.rejoin_community_layer(3).unwrap();
+        db.leave_community_layer(5).unwrap();
+        assert!(!signal(&db, 3, 7).gated);
+    }
+
+    assert_eq!(
+        TidalDb::open(folder.path()).unwrap().accept_loss().unwrap(),
+        2
+    );
+    let db = TidalDb::open(folder.path()).unwrap();
+    assert!(!signal(&db, 1, 7).gated);
+    assert!(!signal(&db, 4, 7).gated);
+    assert!(signal(&db, 5, 7).gated, "what is known still counts");
+    assert!(db.verify().unwrap().is_clean());
+    assert_eq!(db.accept_loss().unwrap(), 0);
+}

@@ -88,7 +88,7 @@ enum Command {
     /// Show totals since the store was made
     Stats,
     /// Read every membership record and compare it with the gate
-    Verify,
+    Verify(store::VerifyArguments),
     /// Write the whole store to a file
     Backup(transfer::FileArgument),
     /// Make a store from a backup
@@ -201,7 +201,7 @@ fn dispatch(arguments: Arguments) -> Result<Outcome> {
         Command::Signal(arguments) => signal::run(&context, &arguments),
         Command::Top(arguments) => top::run(&context, arguments),
         Command::Stats => store::stats(&context),
-        Command::Verify => store::verify(&context),
+        Command::Verify(arguments) => store::verify(&context, &arguments),
         Command::Backup(arguments) => transfer::backup(&context, &arguments),
         Command::Restore(arguments) => transfer::restore(&context, &arguments),
         Command::Export(arguments) => transfer::export(&context, &arguments),

@@ -1,10 +1,19 @@
 //! `stats` and `verify`.
 
 use anyhow::Result;
+use clap::Args;
 use serde::Serialize;
 
 use super::output::table;
 use super::{Context, Outcome, complain};
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArguments {
+    /// Give up transitions that were lost: from the next command on the gate opens for
+    /// users of whom nothing else is known
+    #[arg(long)]
+    accept_loss: bool,
+}
 
 #[derive(Serialize)]
 struct Stats {
@@ -68,8 +77,13 @@ pub(super) fn stats(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub(super) fn verify(context: &Context) -> Result<Outcome> {
-    let found = context.open()?.verify()?;
+pub(super) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<Outcome> {
+    let mut db = context.open()?;
+    if arguments.accept_loss && db.accept_loss()? > 0 {
+        drop(db);
+        db = context.open()?;
+    }
+    let found = db.verify()?;
     let verification = Verification {
         records: found.records,
         left: found.left,

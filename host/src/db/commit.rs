@@ -107,6 +107,11 @@ impl GroupCommit {
         self.writer.lock().totals
     }
 
+    /// The number of the last transition.
+    pub(super) fn last_sequence(&self) -> u64 {
+        self.writer.lock().next_sequence - 1
+    }
+
     /// Writes down how many transitions there are, before the store is closed.
     pub(super) fn mark(&self) {
         let writer = self.writer.lock();
@@ -244,6 +249,6 @@ pub(super) fn put_applied_sequence(batch: &mut Batch, sequence: u64) {
     );
 }
 
-pub(super) fn applied_sequence_key() -> Vec<u8> {
+fn applied_sequence_key() -> Vec<u8> {
     encode_key(EntityId(0), Tag::AppliedSequence, b"")
 }

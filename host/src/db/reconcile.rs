@@ -106,7 +106,7 @@ pub(super) fn reconcile(
     let marked = mark
         .filter(|mark| mark.store_id == store_id)
         .map_or(0, |mark| mark.last_sequence);
-    let applied = applied_sequence(storage)?;
+    let applied = number(storage, Tag::AppliedSequence)?.unwrap_or(0);
 
     let mut known = Knowledge::default();
     for entry in content.iter().flat_map(Content::entries) {
@@ -117,8 +117,15 @@ pub(super) fn reconcile(
         learn_from_store(storage, &mut known)?;
     }
     let last_sequence = claimed.max(known.sequences.highest());
-    let lost = known.sequences.missing(last_sequence);
-    let doubtful_up_to = known.sequences.highest_missing(last_sequence);
+    let accepted = number(storage, Tag::AcceptedLoss)?.unwrap_or(0);
+    let doubtful_up_to = match known.sequences.highest_missing(last_sequence) {
+        highest if highest > accepted => highest,
+        _ => 0,
+    };
+    let lost = match doubtful_up_to {
+        0 => 0,
+        _ => known.sequences.missing(last_sequence),
+    };
 
     let survey = survey(storage, &mut known)?;
     repair_store(storage, content.as_ref(), &known, applied, last_sequence)?;
@@ -128,7 +135,7 @@ pub(super) fn reconcile(
     fill(gate, rules, &known, &survey, doubtful_up_to)?;
     if lost > 0 {
         tracing::warn!(
-            "{lost} transitions are neither in the journal nor in the store; the gate is shut for every user who has no later one: restore a backup, or let users leave or rejoin again"
+            "{lost} transitions are neither in the journal nor in the store; the gate is shut for every user who has no later one: restore a backup, let users leave or rejoin again, or give the lost ones up with `verify --accept-loss`"
         );
     }
     Ok(Reconciled {
@@ -148,16 +155,7 @@ fn store_id(
     content: Option<&Content>,
     mark: Option<Mark>,
 ) -> Result<u64> {
-    let key = encode_key(EntityId(0), Tag::StoreId, b"");
-    let stored = match storage.partition(Partition::System).get(&key)? {
-        Some(bytes) => Some(u64::from_be_bytes(
-            bytes
-                .as_slice()
-                .try_into()
-                .map_err(Error::storage("read the number of the store"))?,
-        )),
-        None => None,
-    };
+    let stored = number(storage, Tag::StoreId)?;
     match (stored, content.and_then(Content::store_id)) {
         (Some(stored), Some(in_journal)) if stored != in_journal => Err(Error::Damaged {
             path: location.folder.clone(),
@@ -168,6 +166,7 @@ fn store_id(
             let store_id = in_journal
                 .or(mark.map(|mark| mark.store_id))
                 .unwrap_or_else(random);
+            let key = encode_key(EntityId(0), Tag::StoreId, b"");
             storage.partition(Partition::System).put(&key, &store_id.to_be_bytes())?;
             Ok(store_id)
         }
@@ -181,16 +180,17 @@ fn random() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 
-fn applied_sequence(storage: &Storage) -> Result<u64> {
-    let key = commit::applied_sequence_key();
+/// A number that the store keeps of itself.
+fn number(storage: &Storage, tag: Tag) -> Result<Option<u64>> {
+    let key = encode_key(EntityId(0), tag, b"");
     let Some(bytes) = storage.partition(Partition::System).get(&key)? else {
-        return Ok(0);
+        return Ok(None);
     };
     let bytes = bytes
         .as_slice()
         .try_into()
-        .map_err(Error::storage("read the number of the last transition"))?;
-    Ok(u64::from_be_bytes(bytes))
+        .map_err(Error::storage(format!("read the store's {tag:?}")))?;
+    Ok(Some(u64::from_be_bytes(bytes)))
 }
 
 /// Adds the transitions that the store's history has and the journal lacks.

@@ -83,6 +83,25 @@ impl TidalDb {
         })
     }
 
+    /// Gives up the transitions that were lost, if any, and returns how many. From the
+    /// next opening on the gate goes by what is known: users of whom no transition is
+    /// left count as users who never left. It is for whoever runs the store to decide
+    /// that this is so, or that it does not matter.
+    pub fn accept_loss(&self) -> Result<u64> {
+        if self.lost_transitions == 0 {
+            return Ok(0);
+        }
+        self.turns.paused(|| {
+            let key = encode_key(EntityId(0), Tag::AcceptedLoss, b"");
+            let last = self.commit.last_sequence();
+            self.storage
+                .partition(Partition::System)
+                .put(&key, &last.to_be_bytes())?;
+            self.storage.flush()?;
+            Ok(self.lost_transitions)
+        })
+    }
+
     /// The membership that a stored record stands for; `None` if it is malformed.
     fn read_record(&self, key: &[u8], record: &[u8]) -> Result<Option<CommunityMembership>> {
         let Some(user_id) = user_of_record(key) else {

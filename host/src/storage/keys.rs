@@ -53,11 +53,14 @@ pub enum Tag {
     AppliedSequence = 0x4A,
     /// How far an input was read, as a JSON object. Suffix: the input's name.
     IngestPosition = 0x4B,
+    /// The number up to which lost transitions were given up, 8 bytes big endian. No
+    /// suffix.
+    AcceptedLoss = 0x4C,
 }
 
 impl Tag {
     /// Every tag, in the order of their bytes.
-    pub const ALL: [Tag; 15] = [
+    pub const ALL: [Tag; 16] = [
         Tag::CommunityMembership,
         Tag::PurgeManifest,
         Tag::CommunityLeave,
@@ -73,6 +76,7 @@ impl Tag {
         Tag::StoreId,
         Tag::AppliedSequence,
         Tag::IngestPosition,
+        Tag::AcceptedLoss,
     ];
 
     /// The tag with this byte, if there is one.
