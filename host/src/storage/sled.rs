@@ -1,8 +1,8 @@
 //! The engine that the host ships with: one sled tree for each partition. sled is
 //! named nowhere else.
 //!
-//! - [`files`]: sled's files, and what to do where they are damaged
-//! - [`panics`]: sled's panics as errors
+//! - `files`: sled's files, and what to do where they are damaged
+//! - `panics`: sled's panics as errors
 
 mod files;
 mod panics;
