@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tidegate::storage::keys::{EntityId, Tag, encode_key};
 use tidegate::storage::sled::SledEngine;
-use tidegate::storage::{Partition, StorageEngine as _};
+use tidegate::storage::{Batch, Partition, StorageEngine as _};
 use tidegate::{Error, MembershipStatus, TidalDb};
 
 use crate::support::signal;
@@ -176,4 +176,40 @@ fn transitions_that_were_lost_shut_the_gate_for_all_until_the_loss_is_accepted()
     assert!(signal(&db, 5, 7).gated, "what is known still counts");
     assert!(db.verify().unwrap().is_clean());
     assert_eq!(db.accept_loss().unwrap(), 0);
+    drop(db);
+
+    // What was accepted was that loss, and no further one, though its numbers are lower
+    // than the last of then.
+    forget_transitions(folder.path(), 5);
+    let db = TidalDb::open(folder.path()).unwrap();
+    assert!(signal(&db, 5, 7).gated);
+    assert_eq!(db.verify().unwrap().lost, 4);
+}
+
+/// Damages what the journal has of a user, and deletes what sled has.
+fn forget_transitions(store: &Path, user_id: u64) {
+    let mut journal = std::fs::read(store.join("journal")).unwrap();
+    let frames = journal
+        .windows(24)
+        .enumerate()
+        .filter(|(_, bytes)| bytes.starts_with(b"tgF1") && bytes[16..] == user_id.to_le_bytes());
+    let starts: Vec<usize> = frames.map(|(start, _)| start).collect();
+    for start in starts {
+        journal[start] ^= 0xFF;
+    }
+    std::fs::write(store.join("journal"), journal).unwrap();
+
+    let engine = SledEngine::open(&store.join("sled")).unwrap();
+    let mut batch = Batch::default();
+    for partition in [Partition::Memberships, Partition::History] {
+        let mut forget = |key: &[u8], _: &[u8]| {
+            batch.delete(partition, key.to_vec());
+            Ok(())
+        };
+        engine
+            .scan(partition, &user_id.to_be_bytes(), &mut forget)
+            .unwrap();
+    }
+    engine.apply(&batch).unwrap();
+    engine.flush().unwrap();
 }

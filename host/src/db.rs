@@ -42,6 +42,7 @@ use crate::rules::Rules;
 use crate::storage::Storage;
 use commit::GroupCommit;
 use opening::StoreLock;
+use reconcile::Loss;
 use turns::Turns;
 
 pub use verification::Verification;
@@ -124,8 +125,8 @@ pub struct TidalDb {
     storage: Storage,
     /// Malformed records that name no user, so that no gate could be shut.
     unattributed_records: u64,
-    /// Transitions that were lost, so that the gate is shut by default.
-    lost_transitions: u64,
+    /// What was lost, so that the gate is shut by default.
+    loss: Loss,
     _lock: StoreLock,
     temporary: Option<TempDir>,
 }

@@ -107,11 +107,6 @@ impl GroupCommit {
         self.writer.lock().totals
     }
 
-    /// The number of the last transition.
-    pub(super) fn last_sequence(&self) -> u64 {
-        self.writer.lock().next_sequence - 1
-    }
-
     /// Writes down how many transitions there are, before the store is closed.
     pub(super) fn mark(&self) {
         let writer = self.writer.lock();

@@ -94,7 +94,7 @@ impl TidalDb {
             clock,
             storage,
             unattributed_records: found.unattributed,
-            lost_transitions: found.lost,
+            loss: found.loss,
             _lock: lock,
             temporary: None,
         })

@@ -46,8 +46,25 @@ pub(super) struct Reconciled {
     pub(super) totals: TransitionTotals,
     /// Records whose key names no user.
     pub(super) unattributed: u64,
-    /// Transitions that neither the journal nor the store has.
-    pub(super) lost: u64,
+    /// What neither the journal nor the store has, unless it was accepted.
+    pub(super) loss: Loss,
+}
+
+/// Transitions that are nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Loss {
+    pub(super) transitions: u64,
+    /// The highest number among them; 0 if there are none.
+    highest: u64,
+}
+
+impl Loss {
+    /// How the store writes down that it was accepted.
+    pub(super) fn encode(self) -> Vec<u8> {
+        [self.transitions, self.highest]
+            .map(u64::to_be_bytes)
+            .concat()
+    }
 }
 
 /// The latest transition of a user, wherever it was found.
@@ -117,14 +134,17 @@ pub(super) fn reconcile(
         learn_from_store(storage, &mut known)?;
     }
     let last_sequence = claimed.max(known.sequences.highest());
-    let accepted = number(storage, Tag::AcceptedLoss)?.unwrap_or(0);
-    let doubtful_up_to = match known.sequences.highest_missing(last_sequence) {
-        highest if highest > accepted => highest,
-        _ => 0,
+    let loss = Loss {
+        transitions: known.sequences.missing(last_sequence),
+        highest: known.sequences.highest_missing(last_sequence),
     };
-    let lost = match doubtful_up_to {
-        0 => 0,
-        _ => known.sequences.missing(last_sequence),
+    let key = encode_key(EntityId(0), Tag::AcceptedLoss, b"");
+    let accepted = storage.partition(Partition::System).get(&key)?;
+    // Exactly what was accepted: a further loss is one more to tell.
+    let loss = if accepted.is_some_and(|accepted| accepted == loss.encode()) {
+        Loss::default()
+    } else {
+        loss
     };
 
     let survey = survey(storage, &mut known)?;
@@ -132,10 +152,11 @@ pub(super) fn reconcile(
     let journal = repair_journal(location, store_id, content.as_ref(), &known)?;
     journal.mark(last_sequence);
 
-    fill(gate, rules, &known, &survey, doubtful_up_to)?;
-    if lost > 0 {
+    fill(gate, rules, &known, &survey, loss.highest)?;
+    if loss.transitions > 0 {
         tracing::warn!(
-            "{lost} transitions are neither in the journal nor in the store; the gate is shut for every user who has no later one: restore a backup, let users leave or rejoin again, or give the lost ones up with `verify --accept-loss`"
+            "{} transitions are neither in the journal nor in the store; the gate is shut for every user who has no later one: restore a backup, let users leave or rejoin again, or give the lost ones up with `verify --accept-loss`",
+            loss.transitions
         );
     }
     Ok(Reconciled {
@@ -144,7 +165,7 @@ pub(super) fn reconcile(
         highest_at_ns: known.highest_at_ns,
         totals: known.totals,
         unattributed: survey.unattributed,
-        lost,
+        loss,
     })
 }
 

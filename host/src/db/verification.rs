@@ -48,7 +48,7 @@ impl TidalDb {
         self.turns.paused(|| {
             self.commit.check_applied()?;
             let mut found = Verification {
-                lost: self.lost_transitions,
+                lost: self.loss.transitions,
                 ..Verification::default()
             };
             let mut malformed = BTreeSet::new();
@@ -88,17 +88,16 @@ impl TidalDb {
     /// left count as users who never left. It is for whoever runs the store to decide
     /// that this is so, or that it does not matter.
     pub fn accept_loss(&self) -> Result<u64> {
-        if self.lost_transitions == 0 {
+        if self.loss.transitions == 0 {
             return Ok(0);
         }
         self.turns.paused(|| {
             let key = encode_key(EntityId(0), Tag::AcceptedLoss, b"");
-            let last = self.commit.last_sequence();
             self.storage
                 .partition(Partition::System)
-                .put(&key, &last.to_be_bytes())?;
+                .put(&key, &self.loss.encode())?;
             self.storage.flush()?;
-            Ok(self.lost_transitions)
+            Ok(self.loss.transitions)
         })
     }
 

@@ -53,8 +53,8 @@ pub enum Tag {
     AppliedSequence = 0x4A,
     /// How far an input was read, as a JSON object. Suffix: the input's name.
     IngestPosition = 0x4B,
-    /// The number up to which lost transitions were given up, 8 bytes big endian. No
-    /// suffix.
+    /// The lost transitions that were given up: how many, and the highest number among
+    /// them, 8 bytes big endian each. No suffix.
     AcceptedLoss = 0x4C,
 }
 
