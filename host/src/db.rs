@@ -2,7 +2,7 @@
 //!
 //! - [`opening`]: from a folder to a handle
 //! - [`reconcile`]: the journal and the store compared, each repaired from the other,
-//!   and the gate filled; [`sequences`] tells what is missing
+//!   and the gate filled
 //! - [`transitions`]: leave and rejoin, in the order that the invariants need
 //! - [`turns`]: one transition of a user at a time
 //! - [`commit`]: transitions made durable, many with one sync
@@ -22,7 +22,6 @@ mod fan_out;
 mod history;
 mod opening;
 mod reconcile;
-mod sequences;
 mod transfer;
 mod transitions;
 mod turns;

@@ -1,25 +1,35 @@
 //! The journal: every transition once more, in a file of the host's own, synced
 //! before the transition is acknowledged. It proves and repairs the store.
 //!
-//! - [`format`]: the bytes
+//! - [`format`]: the bytes; [`blocks`]: those of many transitions at once
 //! - [`disk`]: the operations on files
 //! - [`mark`]: how many transitions there were when the store was last closed
 //!
 //! The storage engine may lose what it acknowledged when its files are damaged, and
 //! says nothing. A record that is lost is a gate that opens by itself, so the journal
-//! keeps all transitions, each with a checksum and a number. Numbers have no gaps:
+//! keeps all transitions, under checksums, each with a number. Numbers have no gaps:
 //! one that is missing was lost, and that can be told. Comparing the journal with
 //! the store is left to `db::reconcile`, sharing syncs to `db::commit`.
+//!
+//! A transition is appended as a frame. When there is more in frames than in blocks,
+//! the next opening compacts the journal: it writes a new one of blocks alone and puts
+//! it in place of the old one. So each transition is written again a few times at most,
+//! however long a store lives, and at least half of what opening reads is in the order
+//! of users. No transition is ever left out: the journal is the witness of the history,
+//! not of the records alone.
 
+mod blocks;
 pub(crate) mod disk;
 pub(crate) mod format;
 pub(crate) mod mark;
 
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use blocks::Block;
 use disk::{Disk, DiskFile};
 use format::{Entry, Found, HEADER_LENGTH, Header};
 use mark::Mark;
@@ -27,6 +37,12 @@ use mark::Mark;
 const FILE_NAME: &str = "journal";
 const NEW_FILE_NAME: &str = "journal.new";
 const DAMAGED_FILE_NAME: &str = "journal.damaged";
+
+/// Frames of fewer bytes than this are not worth a new file.
+const MIN_BYTES_TO_COMPACT: usize = 4096;
+
+/// How many bytes of a new journal are written at once.
+const WRITE_LENGTH: usize = 1 << 20;
 
 /// Where a store's journal is.
 #[derive(Clone, Debug)]
@@ -49,7 +65,13 @@ impl Location {
 pub(crate) struct Content {
     bytes: Vec<u8>,
     header: Header,
-    /// The end of the last frame that can be read.
+    /// Where each block is: those in the order of users, up to the first that is not.
+    blocks: Vec<Range<usize>>,
+    /// Where blocks are that users have to be sorted from.
+    unordered_blocks: Vec<Range<usize>>,
+    /// Where each frame is.
+    frames: Vec<usize>,
+    /// The end of the last frame or block that can be read.
     good_length: usize,
     /// The number of damaged bytes before that.
     damaged: usize,
@@ -62,35 +84,56 @@ impl Content {
         let Some(bytes) = location.disk.read(&path).map_err(location.failed("read"))? else {
             return Ok(None);
         };
-        let header = format::read_header(&bytes);
-        if let Header::Version(found) = header {
-            return Err(Error::StoreFormat {
+        match format::read_header(&bytes) {
+            Header::Version(found) => Err(Error::StoreFormat {
                 path,
                 found: found.to_string(),
                 expected: format::VERSION,
-            });
+            }),
+            header => Ok(Some(Self::of(bytes, header))),
         }
+    }
+
+    fn of(bytes: Vec<u8>, header: Header) -> Self {
         let mut content = Content {
-            good_length: HEADER_LENGTH.min(bytes.len()),
-            bytes,
             header,
+            blocks: Vec::new(),
+            unordered_blocks: Vec::new(),
+            frames: Vec::new(),
+            good_length: HEADER_LENGTH.min(bytes.len()),
             damaged: 0,
+            bytes: Vec::new(),
         };
-        let (mut good_length, mut damaged) = (content.good_length, 0);
+        let mut last_of_blocks = None;
         let mut pending_damage = 0;
-        for found in format::read(&content.bytes) {
-            match found {
-                Found::Entry { end, .. } => {
-                    damaged += std::mem::take(&mut pending_damage);
-                    good_length = end;
-                }
+        for found in format::read(&bytes) {
+            let end = match found {
                 // At the end of the file it is what a crash leaves.
-                Found::Damage { length, .. } => pending_damage += length,
-            }
+                Found::Damage { length, .. } => {
+                    pending_damage += length;
+                    continue;
+                }
+                Found::Entry { end, .. } => {
+                    content.frames.push(content.good_length + pending_damage);
+                    end
+                }
+                Found::Block { block, end } => {
+                    let place = content.good_length + pending_damage..end;
+                    match follows(last_of_blocks, block) {
+                        Some(last) => {
+                            last_of_blocks = Some(last);
+                            content.blocks.push(place);
+                        }
+                        None => content.unordered_blocks.push(place),
+                    }
+                    end
+                }
+            };
+            content.damaged += std::mem::take(&mut pending_damage);
+            content.good_length = end;
         }
-        content.good_length = good_length;
-        content.damaged = damaged;
-        Ok(Some(content))
+        content.bytes = bytes;
+        content
     }
 
     /// The store that the journal belongs to; `None` if its header is damaged.
@@ -101,12 +144,31 @@ impl Content {
         }
     }
 
-    /// Every transition that can be read, in the order of the file.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        format::read(&self.bytes).filter_map(|found| match found {
-            Found::Entry { entry, .. } => Some(entry),
-            Found::Damage { .. } => None,
-        })
+    /// The transitions in blocks, in the order of users and of sequence numbers.
+    pub(crate) fn ordered(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.entries_of(&self.blocks)
+    }
+
+    /// All other transitions, in no order.
+    pub(crate) fn unordered(&self) -> impl Iterator<Item = Entry<'_>> {
+        let frames = self.frames.iter().filter_map(|at| {
+            let (entry, _) = format::read_frame(&self.bytes[*at..])?;
+            Some(entry)
+        });
+        self.entries_of(&self.unordered_blocks).chain(frames)
+    }
+
+    fn entries_of<'a>(&'a self, blocks: &'a [Range<usize>]) -> impl Iterator<Item = Entry<'a>> {
+        blocks
+            .iter()
+            .flat_map(|place| Block::at(&self.bytes[place.clone()]).entries())
+    }
+
+    /// Whether so much of it is in frames that it should be written anew.
+    pub(crate) fn is_worth_compacting(&self) -> bool {
+        let in_blocks: usize = self.blocks.iter().map(Range::len).sum();
+        let in_frames = self.good_length - self.damaged - in_blocks;
+        in_frames > in_blocks.max(MIN_BYTES_TO_COMPACT)
     }
 
     /// Bytes that can't be read, other than a torn end.
@@ -119,10 +181,18 @@ impl Content {
         self.damaged + header
     }
 
-    /// Bytes behind the last frame that can be read.
+    /// Bytes behind the last frame or block that can be read.
     pub(crate) fn torn_bytes(&self) -> usize {
         self.bytes.len() - self.good_length
     }
+}
+
+/// The place in the order of users of a block's last transition, if the block comes
+/// behind `last` with all of them.
+fn follows(last: Option<(u64, u64)>, block: Block<'_>) -> Option<(u64, u64)> {
+    let mut entries = block.entries();
+    let first = entries.next()?.order();
+    (last < Some(first)).then(|| entries.last().map_or(first, |entry| entry.order()))
 }
 
 impl fmt::Debug for Content {
@@ -163,8 +233,9 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Puts a journal with these entries in place of the one there is, if any. At no
-    /// moment does a crash leave neither the old nor the new one.
+    /// Puts a journal with these entries, which are in the order of users and of
+    /// sequence numbers, in place of the one there is, if any. At no moment does a crash
+    /// leave neither the old nor the new one.
     pub(crate) fn replace<'a>(
         location: &Location,
         store_id: u64,
@@ -173,14 +244,22 @@ impl Journal {
         let disk = &*location.disk;
         let new = location.path(NEW_FILE_NAME);
         let mut bytes = format::header(store_id);
-        for entry in entries {
-            format::write(&entry, &mut bytes);
-        }
+        let mut length = 0;
         let write = || {
             // What a crash left of an earlier attempt.
             disk.remove(&new)?;
             let mut file = disk.open(&new)?;
+            blocks::write_blocks(entries, |block| {
+                bytes.extend_from_slice(block);
+                if bytes.len() >= WRITE_LENGTH {
+                    file.append(&bytes)?;
+                    length += bytes.len() as u64;
+                    bytes.clear();
+                }
+                Ok(())
+            })?;
             file.append(&bytes)?;
+            length += bytes.len() as u64;
             file.sync()?;
             disk.rename(&new, &location.path(FILE_NAME))?;
             disk.sync_folder(&location.folder)?;
@@ -191,7 +270,7 @@ impl Journal {
             location: location.clone(),
             store_id,
             file,
-            length: bytes.len() as u64,
+            length,
             dirty: false,
         })
     }

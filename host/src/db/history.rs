@@ -1,7 +1,7 @@
 //! The history in storage: one key for each transition.
 
 use crate::error::{Error, Result};
-use crate::journal::format::Entry;
+use crate::journal::format::{Entry, is_sequence};
 use crate::membership::{MembershipStatus, Transition};
 use crate::storage::keys::{EntityId, Tag, encode_key, parse_key};
 use crate::storage::{Batch, Partition, Storage};
@@ -65,9 +65,10 @@ fn parse(key: &[u8], value: &[u8]) -> Option<Stored> {
     let to = [MembershipStatus::Active, MembershipStatus::Left]
         .into_iter()
         .find(|status| status.name().as_bytes() == name)?;
-    (tag == Tag::Transition).then_some(Stored {
+    let sequence = u64::from_be_bytes(*sequence);
+    (tag == Tag::Transition && is_sequence(sequence)).then_some(Stored {
         user_id,
-        sequence: u64::from_be_bytes(*sequence),
+        sequence,
         transition: Transition {
             to,
             at_ns: u64::from_be_bytes(at_ns.try_into().ok()?),

@@ -132,7 +132,7 @@ impl TidalDb {
         match read() {
             Ok(_) => Error::MalformedRecord {
                 user_id,
-                reason: "a key of this user among the records does not parse, or the component contradicted the journal".to_owned(),
+                reason: "a key of this user among the records does not parse, the component contradicted the journal, or the record may be of a transition that was lost".to_owned(),
             },
             Err(error) => error,
         }

@@ -9,7 +9,8 @@
 //! | 20 | 8 | store id, chosen at random when the store was made |
 //! | 28 | 4 | CRC-32 of the 28 bytes before |
 //!
-//! Frames follow, one for each transition, in any order of their sequence numbers:
+//! Frames and blocks follow. A frame is one transition, as it was appended, in any order
+//! of their sequence numbers:
 //!
 //! | offset | length | content |
 //! |---|---|---|
@@ -19,14 +20,17 @@
 //! | 16 | 8 | user id |
 //! | 24 | 8 | instant of the transition in nanoseconds since the Unix epoch |
 //! | 32 | 1 | standing that it led to: 0 active, 1 left |
-//! | 33 | 2 | length of the record |
-//! | 35 | any | the record, as the component wrote it; may be left out where a later transition of the user has one |
+//! | 33 | 2 | length of the record, at most 1,024 |
+//! | 35 | any | the record, as the component wrote it |
 //!
-//! All numbers are little endian. A frame in the middle that can't be read is passed
-//! over: reading goes on at the next mark behind which the checksum is right.
+//! A block is what compaction makes of many frames; see [`blocks`](super::blocks).
+//!
+//! All numbers are little endian. What can't be read is passed over: reading goes on at
+//! the next mark behind which the checksum is right.
 
 use std::borrow::Cow;
 
+use super::blocks::{self, Block};
 use crate::membership::MembershipStatus;
 
 const MAGIC: &[u8; 16] = b"tidegate journal";
@@ -37,8 +41,16 @@ const MARK: &[u8; 4] = b"tgF1";
 /// The length of a frame without its record.
 const FRAME_LENGTH: usize = 35;
 
-/// The longest record that a frame is read with; the contract allows no longer one.
-const MAX_RECORD_BYTES: usize = 1024;
+/// The longest record that is read; the contract allows no longer one.
+pub(super) const MAX_RECORD_BYTES: usize = 1024;
+
+/// More transitions than any journal that could be read into memory has.
+const MAX_SEQUENCE: u64 = 1 << 33;
+
+/// Whether a number can be that of a transition.
+pub(crate) fn is_sequence(number: u64) -> bool {
+    (1..=MAX_SEQUENCE).contains(&number)
+}
 
 /// One transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +59,15 @@ pub(crate) struct Entry<'a> {
     pub(crate) user_id: u64,
     pub(crate) at_ns: u64,
     pub(crate) to: MembershipStatus,
-    /// Empty where a later transition of the user made it worthless.
+    /// Empty where a later transition of the user made it worthless, or it is lost.
     pub(crate) record: Cow<'a, [u8]>,
+}
+
+impl Entry<'_> {
+    /// Its place in the order of users and of sequence numbers.
+    pub(crate) fn order(&self) -> (u64, u64) {
+        (self.user_id, self.sequence)
+    }
 }
 
 /// What the beginning of a file says.
@@ -67,6 +86,8 @@ pub(super) enum Header {
 pub(super) enum Found<'a> {
     /// A frame, and the offset behind it.
     Entry { entry: Entry<'a>, end: usize },
+    /// A block, and the offset behind it.
+    Block { block: Block<'a>, end: usize },
     /// Bytes that are no frame.
     Damage { offset: usize, length: usize },
 }
@@ -109,10 +130,7 @@ pub(super) fn write(entry: &Entry<'_>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&entry.sequence.to_le_bytes());
     bytes.extend_from_slice(&entry.user_id.to_le_bytes());
     bytes.extend_from_slice(&entry.at_ns.to_le_bytes());
-    bytes.push(match entry.to {
-        MembershipStatus::Active => 0,
-        MembershipStatus::Left => 1,
-    });
+    bytes.push(standing_byte(entry.to));
     // A record is at most 1,024 bytes long: `rules` sees to that.
     let length = u16::try_from(entry.record.len()).unwrap_or(u16::MAX);
     bytes.extend_from_slice(&length.to_le_bytes());
@@ -121,8 +139,23 @@ pub(super) fn write(entry: &Entry<'_>, bytes: &mut Vec<u8>) {
     bytes[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Reads all frames of a file's content behind the header, and what lies between
-/// them.
+pub(super) fn standing_byte(to: MembershipStatus) -> u8 {
+    match to {
+        MembershipStatus::Active => 0,
+        MembershipStatus::Left => 1,
+    }
+}
+
+pub(super) fn standing(byte: u8) -> Option<MembershipStatus> {
+    match byte {
+        0 => Some(MembershipStatus::Active),
+        1 => Some(MembershipStatus::Left),
+        _ => None,
+    }
+}
+
+/// Reads all frames and blocks of a file's content behind the header, and what lies
+/// between them.
 pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Found<'_>> {
     let mut offset = HEADER_LENGTH;
     std::iter::from_fn(move || {
@@ -131,19 +164,27 @@ pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Found<'_>> {
             offset += length;
             return Some(Found::Entry { entry, end: offset });
         }
-        let length = next_frame(rest).unwrap_or(rest.len());
+        if let Some((block, length)) = blocks::read_block(rest) {
+            offset += length;
+            return Some(Found::Block { block, end: offset });
+        }
+        let length = next_readable(rest).unwrap_or(rest.len());
         let damage = Found::Damage { offset, length };
         offset += length;
         Some(damage)
     })
 }
 
-/// How far it is to the next frame that can be read.
-fn next_frame(bytes: &[u8]) -> Option<usize> {
-    (1..bytes.len()).find(|start| read_frame(&bytes[*start..]).is_some())
+/// How far it is to the next frame or block that can be read.
+fn next_readable(bytes: &[u8]) -> Option<usize> {
+    (1..bytes.len()).find(|start| {
+        let rest = &bytes[*start..];
+        read_frame(rest).is_some() || blocks::read_block(rest).is_some()
+    })
 }
 
-fn read_frame(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
+/// The frame that the bytes begin with, and its length.
+pub(super) fn read_frame(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
     let (mark, rest) = bytes.split_first_chunk::<4>()?;
     if mark != MARK {
         return None;
@@ -163,15 +204,12 @@ fn read_frame(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
     if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
         return None;
     }
+    let sequence = u64::from_le_bytes(*sequence);
     let entry = Entry {
-        sequence: u64::from_le_bytes(*sequence),
+        sequence: is_sequence(sequence).then_some(sequence)?,
         user_id: u64::from_le_bytes(*user_id),
         at_ns: u64::from_le_bytes(*at_ns),
-        to: match to {
-            0 => MembershipStatus::Active,
-            1 => MembershipStatus::Left,
-            _ => return None,
-        },
+        to: standing(*to)?,
         record: Cow::Borrowed(record),
     };
     Some((entry, FRAME_LENGTH + length))
@@ -245,12 +283,26 @@ mod tests {
             let entries: Vec<u64> = read(&bytes)
                 .filter_map(|found| match found {
                     Found::Entry { entry, .. } => Some(entry.sequence),
-                    Found::Damage { .. } => None,
+                    Found::Block { .. } | Found::Damage { .. } => None,
                 })
                 .collect();
             let damaged = (at - HEADER_LENGTH) as u64 / 44 + 1;
             let expected: Vec<u64> = (1..=5).filter(|sequence| *sequence != damaged).collect();
             assert_eq!(entries, expected, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_frame_whose_number_no_transition_can_have_is_damage() {
+        for sequence in [0, MAX_SEQUENCE + 1, u64::MAX] {
+            let mut bytes = header(5);
+            let mut impossible = entry(2);
+            impossible.sequence = sequence;
+            write(&impossible, &mut bytes);
+            assert!(matches!(
+                read(&bytes).collect::<Vec<_>>()[..],
+                [Found::Damage { .. }]
+            ));
         }
     }
 

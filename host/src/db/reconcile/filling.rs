@@ -1,0 +1,172 @@
+//! The gate filled from what is known of transitions and the store's records, both in
+//! the order of users, side by side.
+
+use std::cmp::Ordering;
+
+use super::knowledge::Knowledge;
+use super::records::visit_records;
+use super::{Doubt, Found};
+use crate::db::opening::user_of_record;
+use crate::error::Result;
+use crate::gate::{Gate, Standing};
+use crate::journal::format::Entry;
+use crate::membership::MembershipStatus;
+use crate::rules::{RESTORE_BATCH, Rules, StoredRecords};
+use crate::storage::Storage;
+use crate::storage::keys::{EntityId, entity_of};
+
+/// Fills the gate, and shuts it where something was lost or can't be read. `applied` is
+/// the number of the last transition that the store has.
+pub(super) fn fill(
+    gate: &mut Gate,
+    rules: &Rules,
+    storage: &Storage,
+    known: &Knowledge<'_>,
+    applied: u64,
+    doubt: Doubt,
+) -> Result<Found> {
+    if doubt.is_open() {
+        gate.shut_by_default();
+    }
+    let mut filling = Filling {
+        gate,
+        rules,
+        applied,
+        doubt,
+        batch: Restoring::default(),
+        found: Found::default(),
+        malformed_keys: Vec::new(),
+    };
+    let mut latest = known.latest().peekable();
+    visit_records(storage, |key, record| {
+        let Some(user_id) = user_of_record(key) else {
+            filling.add_malformed_key(key);
+            return Ok(());
+        };
+        while let Some(entry) = latest.next_if(|entry| entry.user_id <= user_id) {
+            match entry.user_id.cmp(&user_id) {
+                Ordering::Equal => return filling.add_known(&entry, Some(record)),
+                _ => filling.add_known(&entry, None)?,
+            }
+        }
+        filling.add_unknown(user_id, record)
+    })?;
+    for entry in latest {
+        filling.add_known(&entry, None)?;
+    }
+    filling.finish()
+}
+
+struct Filling<'a> {
+    gate: &'a Gate,
+    rules: &'a Rules,
+    applied: u64,
+    doubt: Doubt,
+    batch: Restoring,
+    found: Found,
+    malformed_keys: Vec<u64>,
+}
+
+/// Records that wait for the component.
+#[derive(Default)]
+struct Restoring {
+    records: StoredRecords,
+    expected: Vec<Expected>,
+}
+
+/// What is known of a record that the component has yet to read.
+struct Expected {
+    /// The standing that the user's last transition led to, if one is known.
+    to: Option<MembershipStatus>,
+    /// How far it can be relied on if the component can read it.
+    standing: Standing,
+}
+
+impl Filling<'_> {
+    /// Adds a user with a transition, and the user's record in the store, if any.
+    fn add_known(&mut self, latest: &Entry<'_>, stored: Option<&[u8]>) -> Result<()> {
+        let agree = stored == Some(&*latest.record);
+        let may_be_later = latest.sequence < self.doubt.highest;
+        if !agree && may_be_later && stored.is_some() {
+            // The store's record may be of a transition that was lost since.
+            self.found.contested.push(latest.user_id);
+            self.gate.shut_as(latest.user_id, self.doubt.standing());
+            return Ok(());
+        }
+        if !agree && latest.sequence <= self.applied && !latest.record.is_empty() {
+            self.found.contradicted += 1;
+        }
+        let standing = if may_be_later && self.doubt.is_open() {
+            Standing::Lost
+        } else {
+            Standing::Settled
+        };
+        self.restore(latest.user_id, &latest.record, Some(latest.to), standing)
+    }
+
+    /// Adds a user with a record of whom no transition is known.
+    fn add_unknown(&mut self, user_id: u64, record: &[u8]) -> Result<()> {
+        let standing = if self.doubt.is_open() {
+            Standing::Lost
+        } else {
+            Standing::Settled
+        };
+        self.restore(user_id, record, None, standing)
+    }
+
+    fn add_malformed_key(&mut self, key: &[u8]) {
+        match entity_of(key) {
+            Some(EntityId(user_id)) => self.malformed_keys.push(user_id),
+            None => self.found.unattributed += 1,
+        }
+    }
+
+    fn restore(
+        &mut self,
+        user_id: u64,
+        record: &[u8],
+        to: Option<MembershipStatus>,
+        standing: Standing,
+    ) -> Result<()> {
+        self.batch.records.push(user_id, record);
+        self.batch.expected.push(Expected { to, standing });
+        if self.batch.records.len() == RESTORE_BATCH {
+            self.restore_batch()?;
+        }
+        Ok(())
+    }
+
+    fn restore_batch(&mut self) -> Result<()> {
+        let Restoring { records, expected } = &mut self.batch;
+        if records.len() == 0 {
+            return Ok(());
+        }
+        let restored = self.rules.restore(records)?;
+        for ((user_id, expected), restored) in records.users().iter().zip(&*expected).zip(restored)
+        {
+            match restored {
+                // A component that contradicts the journal opens nothing.
+                Some((membership, _)) if expected.to.is_some_and(|to| to != membership.status) => {
+                    self.gate.shut_as(*user_id, Standing::Malformed);
+                }
+                Some((membership, fan_out)) if expected.standing == Standing::Settled => {
+                    self.gate.settle(&membership, fan_out);
+                }
+                Some(_) => self.gate.shut_as(*user_id, expected.standing),
+                None => self.gate.shut_as(*user_id, Standing::Malformed),
+            }
+        }
+        records.clear();
+        expected.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Found> {
+        self.restore_batch()?;
+        // Last: a good record beside a malformed key does not open the gate.
+        for user_id in &self.malformed_keys {
+            self.gate.shut_as(*user_id, Standing::Malformed);
+        }
+        Ok(self.found)
+    }
+}

@@ -1,0 +1,116 @@
+//! All that is known of transitions: what the journal has, and what it lacks and the
+//! store's history has.
+
+use std::borrow::Cow;
+
+use itertools::Itertools as _;
+
+use super::sequences::Sequences;
+use crate::db::commit::TransitionTotals;
+use crate::db::history;
+use crate::error::Result;
+use crate::journal::Content;
+use crate::journal::format::Entry;
+use crate::storage::keys::{EntityId, Tag, encode_key};
+use crate::storage::{Partition, Storage};
+
+#[derive(Debug)]
+pub(super) struct Knowledge<'a> {
+    content: Option<&'a Content>,
+    /// What is not in the journal's blocks, in the order of users and of numbers.
+    beside_blocks: Vec<Entry<'a>>,
+    /// How many of these the journal lacks.
+    pub(super) from_store: usize,
+    pub(super) sequences: Sequences,
+    pub(super) totals: TransitionTotals,
+    pub(super) highest_at_ns: u64,
+}
+
+impl<'a> Knowledge<'a> {
+    /// What the journal has.
+    pub(super) fn of_journal(content: Option<&'a Content>) -> Self {
+        let mut known = Knowledge {
+            content,
+            beside_blocks: content.map_or_else(Vec::new, |content| content.unordered().collect()),
+            from_store: 0,
+            sequences: Sequences::default(),
+            totals: TransitionTotals::default(),
+            highest_at_ns: 0,
+        };
+        // Stable, so that it is quick where they are in order.
+        known.beside_blocks.sort_by_key(Entry::order);
+        let in_blocks = content.into_iter().flat_map(Content::ordered);
+        for entry in in_blocks {
+            known.count(&entry);
+        }
+        for entry in std::mem::take(&mut known.beside_blocks) {
+            known.count(&entry);
+            known.beside_blocks.push(entry);
+        }
+        known
+    }
+
+    /// Adds the transitions that the store's history has and the journal lacks.
+    pub(super) fn learn_from_store(&mut self, storage: &Storage) -> Result<()> {
+        let mut learned: Vec<Entry<'a>> = history::all(storage)?
+            .into_iter()
+            .map(|stored| Entry {
+                sequence: stored.sequence,
+                user_id: stored.user_id,
+                at_ns: stored.transition.at_ns,
+                to: stored.transition.to,
+                record: Cow::Borrowed(&[][..]),
+            })
+            .filter(|entry| self.count(entry))
+            .collect();
+        learned.sort_by_key(Entry::order);
+        // A record is of a user's last transition; where the journal has a later one,
+        // that one's counts.
+        let lasts: Vec<usize> = (0..learned.len())
+            .filter(|at| {
+                let next = learned.get(at + 1);
+                next.is_none_or(|next| next.user_id != learned[*at].user_id)
+            })
+            .collect();
+        for at in lasts {
+            let key = encode_key(EntityId(learned[at].user_id), Tag::CommunityLeave, b"");
+            let record = storage.partition(Partition::Memberships).get(&key)?;
+            learned[at].record = Cow::Owned(record.unwrap_or_default());
+        }
+        self.from_store += learned.len();
+        self.beside_blocks.append(&mut learned);
+        self.beside_blocks.sort_by_key(Entry::order);
+        Ok(())
+    }
+
+    /// Every transition once, in the order of users and of numbers.
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.content
+            .into_iter()
+            .flat_map(Content::ordered)
+            .merge_by(self.beside_blocks.iter().cloned(), |left, right| {
+                left.order() <= right.order()
+            })
+            .dedup_by(|left, right| left.order() == right.order())
+    }
+
+    /// The last transition of each user, in the order of users.
+    pub(super) fn latest(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.entries().coalesce(|earlier, later| {
+            if earlier.user_id == later.user_id {
+                Ok(later)
+            } else {
+                Err((earlier, later))
+            }
+        })
+    }
+
+    fn count(&mut self, entry: &Entry<'_>) -> bool {
+        let is_new = self.sequences.insert(entry.sequence);
+        if is_new {
+            self.totals.count(entry.to);
+            self.highest_at_ns = self.highest_at_ns.max(entry.at_ns);
+        }
+        is_new
+    }
+}
