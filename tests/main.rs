@@ -13,6 +13,9 @@ mod artifact;
 /// The command-line tool from outside, each command and each error.
 mod cli;
 
+/// The journal written anew, smaller, and what then depends on it.
+mod compaction;
+
 /// Components that do not fit, refused or bounded.
 mod components;
 

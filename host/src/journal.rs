@@ -289,6 +289,11 @@ impl Journal {
         Ok(path)
     }
 
+    /// Reads back what it holds.
+    pub(crate) fn read(&self) -> Result<Option<Content>> {
+        Content::read(&self.location)
+    }
+
     /// Adds entries; when it returns they survive a power cut. After an error none
     /// of them is in the journal, or all that is known is that they may be; the next
     /// call takes them out first.

@@ -15,6 +15,10 @@ use crate::support::{copy_folder, signal};
 const USERS: u64 = 4;
 const TRANSITIONS: usize = 12;
 
+/// Who does enough to make the journal worth compacting, and how much.
+const BUSY_USER: u64 = USERS;
+const BUSY_TRANSITIONS: usize = 120;
+
 /// What was recorded: the disk at the beginning, what was done to it, and sled as it
 /// was after so many events.
 struct Run {
@@ -24,6 +28,8 @@ struct Run {
     sleds: Vec<(usize, TempDir)>,
     /// Transitions from before the run.
     before: Vec<(u64, MembershipStatus)>,
+    /// Whether the journal had all of these when the run began.
+    journal_is_whole: bool,
 }
 
 fn open(folder: &Path, disk: &Recorder) -> tidegate::Result<TidalDb> {
@@ -62,6 +68,7 @@ impl Run {
         folder: TempDir,
         start: State,
         before: Vec<(u64, MembershipStatus)>,
+        journal_is_whole: bool,
         transitions: usize,
     ) -> Self {
         let disk = Recorder::holding(start.clone());
@@ -84,6 +91,7 @@ impl Run {
             events: disk.events(),
             sleds,
             before,
+            journal_is_whole,
         }
     }
 
@@ -113,7 +121,7 @@ impl Run {
             latest.map(|(_, sled)| sled.path()),
         ];
         // What the journal does not have yet, only sled has.
-        if self.before.is_empty() || self.events[..cut].contains(&Event::SyncFolder) {
+        if self.journal_is_whole || self.events[..cut].contains(&Event::SyncFolder) {
             all.push(None);
         }
         if state < 4 {
@@ -145,7 +153,7 @@ impl Run {
         for opening in ["first", "second"] {
             let what = format!("{what}, {opening} opening, sled {sled:?}");
             let db = open(folder, &disk).unwrap_or_else(|error| panic!("{what}: {error}"));
-            for user_id in 0..USERS {
+            for user_id in (0..USERS).chain([BUSY_USER]) {
                 let expected = acknowledged.get(&user_id).cloned().unwrap_or_default();
                 check_user(&db, user_id, &expected, next, &what);
             }
@@ -183,13 +191,13 @@ fn check_user(
     );
 }
 
-/// A store as it is after a run of its own, its journal on a disk in memory.
-fn used_store() -> (TempDir, State) {
+/// A store after these transitions, its journal on a disk in memory.
+fn used_store(transitions: &[(u64, MembershipStatus)]) -> (TempDir, State) {
     let folder = tempfile::tempdir().unwrap();
     let disk = Recorder::default();
     let db = open(folder.path(), &disk).unwrap();
-    for (user_id, to) in plan() {
-        transition(&db, user_id, to);
+    for (user_id, to) in transitions {
+        transition(&db, *user_id, *to);
     }
     drop(db);
     (folder, disk.state())
@@ -199,16 +207,17 @@ fn used_store() -> (TempDir, State) {
 fn a_power_cut_in_the_life_of_a_new_store_loses_nothing_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("sled")).unwrap();
-    let opened = Run::record(folder, State::default(), Vec::new(), TRANSITIONS).check();
+    let opened = Run::record(folder, State::default(), Vec::new(), true, TRANSITIONS).check();
     println!("{opened} states were opened");
 }
 
 /// Records and checks a run that begins with what `harm` makes of a journal; sled has
 /// all that it had.
 fn check_rewriting(harm: impl FnOnce(&mut State, &Path)) {
-    let (folder, mut start) = used_store();
+    let before: Vec<_> = plan().collect();
+    let (folder, mut start) = used_store(&before);
     harm(&mut start, &folder.path().join("journal"));
-    let opened = Run::record(folder, start, plan().collect(), 2).check();
+    let opened = Run::record(folder, start, before, false, 2).check();
     println!("{opened} states were opened");
 }
 
@@ -226,4 +235,19 @@ fn a_power_cut_while_a_deleted_journal_is_written_anew_loses_nothing_acknowledge
     check_rewriting(|disk, journal| {
         disk.names.remove(journal);
     });
+}
+
+#[test]
+fn a_power_cut_while_the_journal_is_compacted_loses_nothing_acknowledged() {
+    let busy = [MembershipStatus::Left, MembershipStatus::Active]
+        .into_iter()
+        .cycle()
+        .take(BUSY_TRANSITIONS)
+        .map(|to| (BUSY_USER, to));
+    let before: Vec<_> = plan().chain(busy).collect();
+    let (folder, start) = used_store(&before);
+    let run = Run::record(folder, start, before, true, 2);
+    let renamed = |event: &Event| matches!(event, Event::Rename(_, to) if to.ends_with("journal"));
+    assert!(run.events.iter().any(renamed), "nothing was compacted");
+    println!("{} states were opened", run.check());
 }

@@ -114,6 +114,12 @@ pub(super) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
             found.lost
         ));
     }
+    if found.restored > 0 {
+        complain(&anyhow::anyhow!(
+            "histories had lost {} transitions; they were written again from the journal",
+            found.restored
+        ));
+    }
     for user_id in &found.disagreeing {
         complain(&anyhow::anyhow!(
             "the gate is not as the record of user {user_id} says; leave or rejoin again"

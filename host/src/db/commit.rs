@@ -14,8 +14,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::history;
 use crate::clock::HostClock;
 use crate::error::{Error, Result};
-use crate::journal::Journal;
 use crate::journal::format::Entry;
+use crate::journal::{Content, Journal};
 use crate::membership::MembershipStatus;
 use crate::storage::keys::{EntityId, Tag, encode_key};
 use crate::storage::{Batch, Partition, Storage};
@@ -177,6 +177,11 @@ impl GroupCommit {
                 tracing::error!(%error, "the journal has transitions that storage did not take");
             }
         }
+    }
+
+    /// Every transition, as the journal has it on disk.
+    pub(super) fn read_journal(&self) -> Result<Option<Content>> {
+        self.writer.lock().journal.read()
     }
 
     /// An error if storage lacks transitions that the journal has, after another try.

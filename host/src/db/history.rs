@@ -1,10 +1,13 @@
 //! The history in storage: one key for each transition.
 
 use crate::error::{Error, Result};
+use crate::journal::Content;
 use crate::journal::format::{Entry, is_sequence};
 use crate::membership::{MembershipStatus, Transition};
 use crate::storage::keys::{EntityId, Tag, encode_key, parse_key};
 use crate::storage::{Batch, Partition, Storage};
+
+const TRANSITIONS_PER_BATCH: usize = 4096;
 
 /// A transition as storage has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,42 @@ pub(super) fn all(storage: &Storage) -> Result<Vec<Stored>> {
             Ok(())
         })?;
     Ok(stored)
+}
+
+/// Writes again what storage lacks of the transitions that the journal has; returns how
+/// many.
+pub(super) fn restore(storage: &Storage, content: &Content) -> Result<u64> {
+    let mut stored = all(storage)?;
+    stored.sort_unstable_by_key(|stored| stored.sequence);
+    let is_stored = |entry: &Entry<'_>| {
+        let found = stored.binary_search_by_key(&entry.sequence, |stored| stored.sequence);
+        found.is_ok_and(|at| {
+            let Stored {
+                user_id,
+                transition,
+                ..
+            } = stored[at];
+            (user_id, transition.at_ns, transition.to) == (entry.user_id, entry.at_ns, entry.to)
+        })
+    };
+    let mut batch = Batch::default();
+    let mut restored = 0;
+    for entry in content.ordered().chain(content.unordered()) {
+        if is_stored(&entry) {
+            continue;
+        }
+        put(&mut batch, &entry);
+        restored += 1;
+        if batch.writes().len() == TRANSITIONS_PER_BATCH {
+            storage.apply(&batch)?;
+            batch = Batch::default();
+        }
+    }
+    if restored > 0 {
+        storage.apply(&batch)?;
+        storage.flush()?;
+    }
+    Ok(restored)
 }
 
 fn parse(key: &[u8], value: &[u8]) -> Option<Stored> {

@@ -1,9 +1,10 @@
-//! Every stored record read again and compared with the gate.
+//! Every stored record read again and compared with the gate, every history with the
+//! journal.
 
 use std::collections::BTreeSet;
 
-use super::TidalDb;
 use super::opening::user_of_record;
+use super::{TidalDb, history};
 use crate::error::{Error, Result};
 use crate::gate::Standing;
 use crate::membership::{CommunityMembership, MembershipStatus};
@@ -24,6 +25,9 @@ pub struct Verification {
     /// Transitions that neither the journal nor the store had when it was opened, so
     /// that the gate is shut for every user without a later one.
     pub lost: u64,
+    /// Transitions that users' histories lacked and the journal had; they are written
+    /// again, so a second call finds none.
+    pub restored: u64,
     /// The users for whom the gate is not as their record says, or who have no
     /// record where the gate knows of one, in order. There are none unless storage
     /// was changed behind the store's back, transitions were lost, or a transition
@@ -38,12 +42,14 @@ impl Verification {
             && self.disagreeing.is_empty()
             && self.unattributed == 0
             && self.lost == 0
+            && self.restored == 0
     }
 }
 
 impl TidalDb {
-    /// Reads every stored record and compares it with the gate. No leave or rejoin
-    /// happens meanwhile; signals go on.
+    /// Reads every stored record and compares it with the gate, and every history and
+    /// compares it with the journal; what a history lacks is written again. No leave or
+    /// rejoin happens meanwhile; signals go on.
     pub fn verify(&self) -> Result<Verification> {
         self.turns.paused(|| {
             self.commit.check_applied()?;
@@ -76,6 +82,9 @@ impl TidalDb {
                     }
                     Ok(())
                 })?;
+            if let Some(content) = self.commit.read_journal()? {
+                found.restored = history::restore(&self.storage, &content)?;
+            }
             // A user with a malformed record beside a good one is shut, and named once.
             found.disagreeing = disagreeing.difference(&malformed).copied().collect();
             found.malformed = malformed.into_iter().collect();
