@@ -95,6 +95,13 @@ fn a_key_that_does_not_parse_shuts_the_gate_of_the_user_it_begins_with() {
 
     let left = db.community_layer_history(1).unwrap()[0];
     db.rejoin_community_layer(1).unwrap();
+    assert_eq!(
+        db.accept_loss().unwrap(),
+        1,
+        "the record that names no user"
+    );
+    let found = db.verify().unwrap();
+    assert_eq!((found.unattributed, found.malformed), (0, vec![2, 3]));
     drop(db);
     let db = TidalDb::open(folder.path()).unwrap();
     assert!(

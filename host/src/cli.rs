@@ -144,8 +144,24 @@ impl Context {
         &self.store
     }
 
+    /// Opens the store, or makes one.
     fn open(&self) -> tidegate::Result<TidalDb> {
         TidalDb::from_config(self.config.clone())
+    }
+
+    /// Opens the store for a command that only reads: of a store that does not exist it
+    /// would say that everybody is active, where only the path is wrong.
+    fn open_existing(&self) -> Result<TidalDb> {
+        let exists = ["sled", "journal", "journal.mark"]
+            .iter()
+            .any(|name| self.store.join(name).exists());
+        if !exists {
+            return Err(anyhow!(
+                "there is no store in `{}`; check the path, or make one with a command that writes, such as `tidegate signal`",
+                self.store.display()
+            ));
+        }
+        Ok(self.open()?)
     }
 }
 

@@ -268,9 +268,7 @@ impl Ledger {
         for (name, predicate) in &directory.cohorts {
             put_cohort_membership(&mut batch, user_id, name, predicate.is_met(profile));
         }
-        self.apply(&batch)?;
-        self.audiences.forget(user_id);
-        Ok(())
+        self.apply_of_user(user_id, &batch)
     }
 
     /// Defines a cohort, or gives one another predicate, and works out its members.
@@ -339,9 +337,8 @@ impl Ledger {
             community_membership_key(user_id, name),
             Vec::new(),
         );
-        self.apply(&batch)?;
+        self.apply_of_user(user_id, &batch)?;
         directory.scopes.insert(&scope, id);
-        self.audiences.forget(user_id);
         Ok(())
     }
 
@@ -360,8 +357,7 @@ impl Ledger {
         }
         let mut batch = Batch::default();
         batch.delete(Partition::Users, community_membership_key(user_id, name));
-        self.apply(&batch)?;
-        self.audiences.forget(user_id);
+        self.apply_of_user(user_id, &batch)?;
         self.storage.flush()
     }
 
@@ -375,6 +371,14 @@ impl Ledger {
         self.storage.apply(batch)?;
         self.note_unsynced();
         Ok(())
+    }
+
+    /// Applies a change of where a user counts. The caller holds the change lock.
+    fn apply_of_user(&self, user_id: u64, batch: &Batch) -> Result<()> {
+        let applied = self.apply(batch);
+        // After an error too: it leaves open whether storage took the batch.
+        self.audiences.forget(user_id);
+        applied
     }
 
     /// Has the next flush sync storage, because somebody has written to it.

@@ -57,7 +57,7 @@ fn a_component_from_a_file_serves() {
 
 #[test]
 fn a_broken_component_is_refused_in_one_line() {
-    let program = Program::new();
+    let program = Program::with_store();
     let component = shipped();
     let mut damaged = component.clone();
     let middle = damaged.len() / 2;

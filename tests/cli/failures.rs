@@ -210,3 +210,27 @@ fn a_failure_is_one_even_if_nobody_reads() {
         assert_eq!(run.status, Some(status), "{arguments:?}");
     }
 }
+
+/// Of a store that is not there `status` would say that everybody is active.
+#[test]
+fn what_only_reads_makes_no_store() {
+    let program = Program::new();
+    let reading: [&[&str]; 9] = [
+        &["status", "42"],
+        &["history", "42"],
+        &["stats"],
+        &["top"],
+        &["verify"],
+        &["backup", "file"],
+        &["export", "--memberships"],
+        &["cohort", "list"],
+        &["community", "list"],
+    ];
+    for arguments in reading {
+        program
+            .run(arguments)
+            .fails_saying(&["no store", "`store`", "check the path"]);
+    }
+    assert!(!program.path("store").exists());
+    assert!(!program.path("file").exists());
+}

@@ -8,7 +8,7 @@ use crate::support::program::Program;
 
 #[test]
 fn status_of_users_nobody_heard_of_is_an_object_a_line_with_ids_exactly() {
-    let program = Program::new();
+    let program = Program::with_store();
     let ids = ["0", "9007199254740993", "18446744073709551615"];
     let status = program.text(&[&["--json", "status"], &ids[..]].concat());
     let expected = ids.map(|id| {
@@ -41,8 +41,7 @@ fn leave_and_rejoin_print_the_standing_that_they_led_to() {
 
 #[test]
 fn an_instant_is_printed_as_rfc_3339_says_it() {
-    let program = Program::new();
-    program.text(&["stats"]);
+    let program = Program::with_store();
     // Instants whose calendar dates are common knowledge.
     let instants = [
         (1_767_225_600_000_000_000_u64, "2026-01-01T00:00:00Z"),
@@ -100,7 +99,7 @@ fn history_lists_every_transition_the_oldest_first() {
 
 #[test]
 fn text_says_who_stands_where_since_when() {
-    let program = Program::new();
+    let program = Program::with_store();
     assert_eq!(program.text(&["status", "42"]), "user 42: active\n");
     assert_eq!(program.text(&["history", "42"]), "user 42 never left\n");
     let left = program.text(&["leave", "42"]);
@@ -137,7 +136,7 @@ fn leave_and_rejoin_take_more_users_from_a_file() {
 
 #[test]
 fn a_bad_id_in_a_file_changes_nothing() {
-    let program = Program::new();
+    let program = Program::with_store();
     for bad in ["-1", "1.5", "18446744073709551616", "abc", "1 2", "0x10"] {
         program.write("users", format!("1\n2\n{bad}\n"));
         program

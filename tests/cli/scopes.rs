@@ -182,7 +182,7 @@ fn a_kind_cannot_drive_the_terminal() {
 
 #[test]
 fn cohorts_are_defined_redefined_and_listed() {
-    let program = Program::new();
+    let program = Program::with_store();
     assert_eq!(program.text(&["cohort", "list"]), "no cohorts\n");
     assert_eq!(program.json(&["cohort", "list"]), json!({"cohorts": []}));
     assert_eq!(
@@ -229,7 +229,7 @@ fn a_predicate_that_is_not_valid_is_refused() {
 
 #[test]
 fn users_join_and_quit_communities() {
-    let program = Program::new();
+    let program = Program::with_store();
     assert_eq!(program.text(&["community", "list"]), "no communities\n");
     assert_eq!(
         program.json(&["community", "join", "42", "film"]),

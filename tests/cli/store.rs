@@ -6,7 +6,7 @@ use crate::support::program::{Program, Run};
 
 #[test]
 fn stats_are_totals_since_the_store_was_made() {
-    let program = Program::new();
+    let program = Program::with_store();
     let zeros = concat!(
         r#"{"signals":0,"leaves":0,"rejoins":0,"rejected":0,"cohort_contributions":0,"#,
         r#""community_contributions":0,"gated_cohort_attribution":0,"#,
@@ -57,7 +57,7 @@ not an event
 
 #[test]
 fn verify_counts_records_and_users_who_left() {
-    let program = Program::new();
+    let program = Program::with_store();
     assert_eq!(
         program.text(&["--json", "verify"]),
         "{\"records\":0,\"left\":0,\"malformed\":[]}\n"

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tidegate::TidalDb;
 use tidegate::storage::sled::SledEngine;
 use tidegate::storage::{Partition, StorageEngine as _};
 
@@ -27,6 +28,13 @@ impl Program {
         Program {
             folder: tempfile::tempdir().unwrap(),
         }
+    }
+
+    /// The program with a store in which nothing happened yet.
+    pub(crate) fn with_store() -> Self {
+        let program = Program::new();
+        drop(TidalDb::open(program.path("store")).unwrap());
+        program
     }
 
     /// The path of a file in the folder in which the program runs.

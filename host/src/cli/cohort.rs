@@ -32,7 +32,10 @@ struct Cohorts {
 }
 
 pub(super) fn run(context: &Context, command: CohortCommand) -> Result<Outcome> {
-    let db = context.open()?;
+    let db = match command {
+        CohortCommand::List => context.open_existing()?,
+        CohortCommand::Define { .. } => context.open()?,
+    };
     match command {
         CohortCommand::Define { name, predicate } => {
             db.define_cohort(&name, &predicate)?;

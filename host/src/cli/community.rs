@@ -42,7 +42,10 @@ struct Communities {
 }
 
 pub(super) fn run(context: &Context, command: CommunityCommand) -> Result<Outcome> {
-    let db = context.open()?;
+    let db = match command {
+        CommunityCommand::List => context.open_existing()?,
+        _ => context.open()?,
+    };
     let change = match command {
         CommunityCommand::Join { user, name } => {
             db.join_community(user, &name)?;

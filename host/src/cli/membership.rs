@@ -67,14 +67,14 @@ pub(super) fn rejoin(context: &Context, arguments: &TransitionArguments) -> Resu
 }
 
 pub(super) fn status(context: &Context, arguments: &StatusArguments) -> Result<Outcome> {
-    let db = context.open()?;
+    let db = context.open_existing()?;
     for_each_user(context, &arguments.users, |user_id| {
         db.community_layer_status(user_id)
     })
 }
 
 pub(super) fn history(context: &Context, arguments: &HistoryArguments) -> Result<Outcome> {
-    let db = context.open()?;
+    let db = context.open_existing()?;
     let history = History {
         user_id: arguments.user,
         transitions: db

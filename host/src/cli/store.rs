@@ -9,8 +9,8 @@ use super::{Context, Outcome, complain};
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArguments {
-    /// Give up transitions that were lost: from the next command on the gate opens for
-    /// users of whom nothing else is known
+    /// Give up transitions that were lost, and malformed records that name no user: the
+    /// gate opens for users of whom nothing else is known
     #[arg(long)]
     accept_loss: bool,
 }
@@ -37,7 +37,7 @@ struct Verification {
 }
 
 pub(super) fn stats(context: &Context) -> Result<Outcome> {
-    let stats = context.open()?.stats();
+    let stats = context.open_existing()?.stats();
     let stats = Stats {
         signals: stats.signals,
         leaves: stats.leaves,
@@ -78,10 +78,10 @@ pub(super) fn stats(context: &Context) -> Result<Outcome> {
 }
 
 pub(super) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<Outcome> {
-    let mut db = context.open()?;
+    let mut db = context.open_existing()?;
     if arguments.accept_loss && db.accept_loss()? > 0 {
         drop(db);
-        db = context.open()?;
+        db = context.open_existing()?;
     }
     let found = db.verify()?;
     let verification = Verification {
@@ -104,7 +104,7 @@ pub(super) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
     }
     if found.unattributed > 0 {
         complain(&anyhow::anyhow!(
-            "{} malformed records name no user",
+            "{} malformed records name no user; give them up with `verify --accept-loss`",
             found.unattributed
         ));
     }

@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context, arguments: TopArguments) -> Result<Outcome>
         (None, Some(name)) => Scope::Community(name),
         (None, None) => Scope::Base,
     };
-    let db = context.open()?;
+    let db = context.open_existing()?;
     let rows = db.top(&scope, arguments.kind.as_deref(), arguments.limit)?;
     let ranking = Ranking {
         scope: scope.to_string(),

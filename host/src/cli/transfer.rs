@@ -65,7 +65,7 @@ struct Change {
 
 pub(super) fn backup(context: &Context, arguments: &FileArgument) -> Result<Outcome> {
     let file = &arguments.file;
-    let db = context.open()?;
+    let db = context.open_existing()?;
     let bytes = write_file(file, |output| Ok(db.backup(output)?))?;
     let done = Done {
         file: file.display().to_string(),
@@ -94,7 +94,7 @@ pub(super) fn restore(context: &Context, arguments: &FileArgument) -> Result<Out
 }
 
 pub(super) fn export(context: &Context, arguments: &ExportArguments) -> Result<Outcome> {
-    let db = context.open()?;
+    let db = context.open_existing()?;
     let mut failed = false;
     let mut write_all = |output: &mut dyn Write| -> Result<()> {
         for user_id in db.users_with_membership() {

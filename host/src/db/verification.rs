@@ -8,8 +8,8 @@ use super::{TidalDb, history};
 use crate::error::{Error, Result};
 use crate::gate::Standing;
 use crate::membership::{CommunityMembership, MembershipStatus};
-use crate::storage::Partition;
 use crate::storage::keys::{EntityId, Tag, encode_key, entity_of};
+use crate::storage::{Batch, Partition};
 
 /// What [`TidalDb::verify`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,21 +92,31 @@ impl TidalDb {
         })
     }
 
-    /// Gives up the transitions that were lost, if any, and returns how many. From the
-    /// next opening on the gate goes by what is known: users of whom no transition is
-    /// left count as users who never left. It is for whoever runs the store to decide
-    /// that this is so, or that it does not matter.
+    /// Gives up the transitions that were lost and the records whose key names no user, if
+    /// any, and returns how many these are. From the next opening on the gate goes by what
+    /// is known: users of whom no transition is left count as users who never left. It is
+    /// for whoever runs the store to decide that this is so, or that it does not matter.
     pub fn accept_loss(&self) -> Result<u64> {
-        if self.loss.transitions == 0 {
-            return Ok(0);
-        }
         self.turns.paused(|| {
-            let key = encode_key(EntityId(0), Tag::AcceptedLoss, b"");
+            let mut batch = Batch::default();
             self.storage
-                .partition(Partition::System)
-                .put(&key, &self.loss.encode())?;
-            self.storage.flush()?;
-            Ok(self.loss.transitions)
+                .partition(Partition::Memberships)
+                .scan(b"", |key, _| {
+                    if entity_of(key).is_none() {
+                        batch.delete(Partition::Memberships, key.to_vec());
+                    }
+                    Ok(())
+                })?;
+            let given_up = self.loss.transitions + batch.writes().len() as u64;
+            if self.loss.transitions > 0 {
+                let key = encode_key(EntityId(0), Tag::AcceptedLoss, b"");
+                batch.put(Partition::System, key, self.loss.encode());
+            }
+            if given_up > 0 {
+                self.storage.apply(&batch)?;
+                self.storage.flush()?;
+            }
+            Ok(given_up)
         })
     }
 
