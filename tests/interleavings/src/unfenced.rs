@@ -1,0 +1,14 @@
+//! The fence of the gate, its two barriers taken out: what loom must find fault with.
+
+#[path = "../../../host/src/gate/fence.rs"]
+mod fence;
+#[path = "scenarios.rs"]
+#[expect(dead_code, reason = "one scenario is enough to find the fault")]
+pub(crate) mod scenarios;
+
+mod sync {
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    pub(super) use loom::thread::yield_now;
+
+    pub(super) fn fence(_: Ordering) {}
+}
