@@ -193,7 +193,7 @@ impl Model for Gate {
             }
             let fenced = self.0 != Design::WithoutFence && state.is_anybody_inside();
             match self.next_effect(state, caller) {
-                // The write lock of the user's shard.
+                // The shard is closed: nobody is inside.
                 Some(Effect::Shut | Effect::Open) if fenced => {}
                 Some(Effect::Persist) => {
                     actions.push(Action::Advance(caller));

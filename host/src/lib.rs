@@ -34,5 +34,5 @@ pub use ledger::{
     Aggregate, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_PREDICATE_BYTES, MAX_PROFILE_BYTES, Position,
     Profile, Ranked, Scope, Signal, StoredPosition,
 };
-pub use membership::{CommunityMembership, MembershipStatus, Transition};
+pub use membership::{CommunityMembership, FanOut, MembershipStatus, Transition};
 pub use rules::{Inspection, SHIPPED_COMPONENT, inspect_component};

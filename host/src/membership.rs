@@ -54,21 +54,21 @@ impl CommunityMembership {
 
 /// The shared aggregates that a user's signals may be added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FanOut {
+pub struct FanOut {
     /// The aggregates of the cohorts that the user belongs to.
-    pub(crate) cohort_attribution: bool,
+    pub cohort_attribution: bool,
     /// The aggregates of the communities that the user joined.
-    pub(crate) community_forwarding: bool,
+    pub community_forwarding: bool,
 }
 
 impl FanOut {
     /// Everything: what a user without a record may do.
-    pub(crate) const ALL: FanOut = FanOut {
+    pub const ALL: FanOut = FanOut {
         cohort_attribution: true,
         community_forwarding: true,
     };
     /// Nothing: the gate is shut.
-    pub(crate) const NONE: FanOut = FanOut {
+    pub const NONE: FanOut = FanOut {
         cohort_attribution: false,
         community_forwarding: false,
     };

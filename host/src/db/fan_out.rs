@@ -35,6 +35,23 @@ impl TidalDb {
         self.forward(user_id, signal, Some(position))
     }
 
+    /// What a signal of this user would be added to at this moment, asked of the gate as
+    /// a signal asks it. By the time the caller looks at the answer the user may have
+    /// left: only what [`signal_with_context`](Self::signal_with_context) adds is exact.
+    ///
+    /// ```
+    /// use tidegate::{FanOut, TidalDb};
+    ///
+    /// let db = TidalDb::ephemeral()?;
+    /// assert_eq!(db.fan_out(42), FanOut::ALL);
+    /// db.leave_community_layer(42)?;
+    /// assert_eq!(db.fan_out(42), FanOut::NONE);
+    /// # Ok::<(), tidegate::Error>(())
+    /// ```
+    pub fn fan_out(&self, user_id: u64) -> FanOut {
+        self.gate.pass(user_id, |fan_out| fan_out)
+    }
+
     fn forward(
         &self,
         user_id: u64,

@@ -7,6 +7,10 @@
 
 #![cfg(test)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::duplicate_mod,
+    reason = "the same fence, with its barriers and without"
+)]
 
 mod fenced;
 mod unfenced;
