@@ -7,6 +7,9 @@ mod bad_lines;
 /// CSV, TSV and RecBole's atomic files.
 mod columns;
 
+/// Inputs packed with gzip.
+mod gzip;
+
 /// JSON lines of all types, and the order of events.
 mod jsonl;
 

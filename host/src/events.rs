@@ -83,9 +83,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's extension stands for.
+    /// The format that a file's extension stands for, or the one before `.gz`.
     pub fn of_file(path: &Path) -> Option<Format> {
         match path.extension()?.to_str()? {
+            "gz" => Self::of_file(Path::new(path.file_stem()?)),
             "jsonl" | "ndjson" => Some(Format::Jsonl),
             "csv" => Some(Format::Csv),
             "tsv" => Some(Format::Tsv),

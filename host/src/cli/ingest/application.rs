@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 
 use anyhow::{Context as _, Result, anyhow};
 use indicatif::ProgressBar;
@@ -118,8 +118,7 @@ impl<'a> Application<'a> {
             after_ns: position.at_ns,
             met: HashMap::new(),
         });
-        let source = BufReader::with_capacity(1 << 16, progress.wrap_read(input.open()?));
-        let mut events = EventReader::new(source, input.format, self.subject)
+        let mut events = EventReader::new(input.open(progress)?, input.format, self.subject)
             .map_err(|error| header_error(input, error))?;
         for records in 1.. {
             let event = events.next_event();

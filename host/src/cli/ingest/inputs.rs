@@ -2,20 +2,23 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, IsTerminal as _};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
+use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 use tidegate::events::Format;
 
 use crate::cli::WrongUsage;
 
+const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
+
 #[derive(Debug, Args)]
 pub(super) struct InputArguments {
-    /// The files; `-` is standard input
+    /// The files, packed with gzip or not; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -73,13 +76,25 @@ impl Input {
         path.to_string_lossy().into_owned()
     }
 
-    pub(super) fn open(&self) -> Result<Box<dyn BufRead>> {
-        if self.is_standard_input() {
-            return Ok(Box::new(io::stdin().lock()));
+    /// What is in the input, unpacked if it begins as gzip does. The bar moves by the bytes
+    /// that are read of the file.
+    pub(super) fn open(&self, bar: &ProgressBar) -> Result<Box<dyn BufRead>> {
+        let source: Box<dyn Read> = if self.is_standard_input() {
+            Box::new(io::stdin().lock())
+        } else {
+            Box::new(File::open(&self.path).with_context(|| format!("`{self}`"))?)
+        };
+        let mut packed = buffered(bar.wrap_read(source));
+        let start = packed.fill_buf().with_context(|| format!("`{self}`"))?;
+        if start.starts_with(&GZIP_MAGIC) {
+            return Ok(Box::new(buffered(MultiGzDecoder::new(packed))));
         }
-        let file = File::open(&self.path).with_context(|| format!("`{self}`"))?;
-        Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
+        Ok(Box::new(packed))
     }
+}
+
+fn buffered<R: Read>(source: R) -> BufReader<R> {
+    BufReader::with_capacity(1 << 16, source)
 }
 
 impl fmt::Display for Input {
