@@ -16,7 +16,7 @@
 //! order of effects; the rules decide what they are, the gate remembers them, the
 //! ledger adds up, storage keeps.
 
-mod backup;
+pub(crate) mod backup;
 mod commit;
 mod fan_out;
 mod history;

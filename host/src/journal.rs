@@ -18,7 +18,7 @@
 //! of users. No transition is ever left out: the journal is the witness of the history,
 //! not of the records alone.
 
-mod blocks;
+pub(crate) mod blocks;
 pub(crate) mod disk;
 pub(crate) mod format;
 pub(crate) mod mark;
@@ -91,6 +91,15 @@ impl Content {
                 expected: format::VERSION,
             }),
             header => Ok(Some(Self::of(bytes, header))),
+        }
+    }
+
+    /// The content of these bytes; `None` if they are in another format.
+    #[cfg(fuzzing)]
+    pub(crate) fn parse(bytes: Vec<u8>) -> Option<Self> {
+        match format::read_header(&bytes) {
+            Header::Version(_) => None,
+            header => Some(Self::of(bytes, header)),
         }
     }
 

@@ -14,7 +14,7 @@
 
 mod aggregates;
 pub(crate) mod audience;
-mod cohorts;
+pub(crate) mod cohorts;
 pub(crate) mod pending;
 mod positions;
 mod scopes;

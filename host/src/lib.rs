@@ -13,12 +13,15 @@
 //!  └────> events             readers of event files
 //! ```
 
+mod checksum;
 mod clock;
 mod config;
 mod db;
 mod error;
 #[cfg(feature = "cli")]
 pub mod events;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gate;
 mod journal;
 mod ledger;

@@ -21,6 +21,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::TidalDb;
+use crate::checksum;
 use crate::error::{Error, Result};
 use crate::storage::sled::SledEngine;
 use crate::storage::{Batch, Partition, StorageEngine};
@@ -92,7 +93,7 @@ fn fill(folder: &Path, input: &mut dyn Read) -> Result<()> {
     TidalDb::open(folder)?.flush()
 }
 
-fn write(engine: &dyn StorageEngine, output: &mut dyn Write) -> Result<()> {
+pub(crate) fn write(engine: &dyn StorageEngine, output: &mut dyn Write) -> Result<()> {
     let failed = || Error::storage::<io::Error>("write the backup");
     output
         .write_all(MAGIC)
@@ -121,12 +122,11 @@ fn write(engine: &dyn StorageEngine, output: &mut dyn Write) -> Result<()> {
 }
 
 fn write_checked(mut frame: Vec<u8>, output: &mut dyn Write) -> io::Result<()> {
-    let checksum = crc32fast::hash(&frame);
-    frame.extend_from_slice(&checksum.to_le_bytes());
+    frame.extend_from_slice(&checksum::of(&frame));
     output.write_all(&frame)
 }
 
-fn read(engine: &dyn StorageEngine, input: &mut dyn Read) -> Result<()> {
+pub(crate) fn read(engine: &dyn StorageEngine, input: &mut dyn Read) -> Result<()> {
     let damaged = |reason: &str| Error::storage("read the backup")(reason.to_owned());
     let mut header = [0; 20];
     read_exactly(input, &mut header)?;
@@ -194,7 +194,7 @@ fn append(input: &mut dyn Read, frame: &mut Vec<u8>, length: usize) -> Result<()
 fn check(input: &mut dyn Read, frame: &[u8]) -> Result<()> {
     let mut checksum = [0; 4];
     read_exactly(input, &mut checksum)?;
-    if crc32fast::hash(frame) == u32::from_le_bytes(checksum) {
+    if checksum::matches(frame, checksum) {
         return Ok(());
     }
     Err(Error::storage("read the backup")("it is damaged"))

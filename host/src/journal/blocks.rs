@@ -26,6 +26,7 @@ use std::borrow::Cow;
 use std::io;
 
 use super::format::{Entry, MAX_RECORD_BYTES, is_sequence, standing, standing_byte};
+use crate::checksum;
 
 const MARK: &[u8; 4] = b"tgB1";
 const PREFIX_LENGTH: usize = 12;
@@ -71,7 +72,7 @@ pub(super) fn read_block(bytes: &[u8]) -> Option<(Block<'_>, usize)> {
         return None;
     }
     let groups = groups.get(..length)?;
-    if crc32fast::hash(&content[..4 + length]) != u32::from_le_bytes(*checksum) {
+    if !checksum::matches(&content[..4 + length], *checksum) {
         return None;
     }
     let block = Block { groups };
@@ -155,7 +156,7 @@ impl<'a> Reader<'a> {
 
 /// Gives `emit` the blocks of these entries, which must be in the order of users and
 /// of sequence numbers.
-pub(super) fn write_blocks<'a>(
+pub(crate) fn write_blocks<'a>(
     entries: impl Iterator<Item = Entry<'a>>,
     mut emit: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -231,8 +232,8 @@ impl Writer {
     fn finish(&mut self) -> &[u8] {
         let length = u32::try_from(self.bytes.len() - PREFIX_LENGTH).unwrap_or(u32::MAX);
         self.bytes[8..PREFIX_LENGTH].copy_from_slice(&length.to_le_bytes());
-        let checksum = crc32fast::hash(&self.bytes[8..]);
-        self.bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = checksum::of(&self.bytes[8..]);
+        self.bytes[4..8].copy_from_slice(&checksum);
         self.bytes[..4].copy_from_slice(MARK);
         &self.bytes
     }
@@ -297,7 +298,7 @@ mod tests {
             u32::try_from(groups.len()).unwrap().to_le_bytes()
         );
         assert_eq!(block[12..], groups);
-        assert_eq!(block[4..8], crc32fast::hash(&block[8..]).to_le_bytes());
+        assert_eq!(block[4..8], checksum::of(&block[8..]));
     }
 
     #[test]

@@ -31,6 +31,7 @@
 use std::borrow::Cow;
 
 use super::blocks::{self, Block};
+use crate::checksum;
 use crate::membership::MembershipStatus;
 
 const MAGIC: &[u8; 16] = b"tidegate journal";
@@ -92,11 +93,11 @@ pub(super) enum Found<'a> {
     Damage { offset: usize, length: usize },
 }
 
-pub(super) fn header(store_id: u64) -> Vec<u8> {
+pub(crate) fn header(store_id: u64) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&store_id.to_le_bytes());
-    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+    bytes.extend_from_slice(&checksum::of(&bytes));
     bytes
 }
 
@@ -109,9 +110,9 @@ pub(super) fn read_header(bytes: &[u8]) -> Header {
     });
     match parts {
         Some((MAGIC, version, store_id, checksum))
-            if bytes.get(..HEADER_LENGTH - 4).is_some_and(|content| {
-                crc32fast::hash(content) == u32::from_le_bytes(checksum)
-            }) =>
+            if bytes
+                .get(..HEADER_LENGTH - 4)
+                .is_some_and(|content| checksum::matches(content, checksum)) =>
         {
             match u32::from_le_bytes(version) {
                 VERSION => Header::Store(u64::from_le_bytes(store_id)),
@@ -135,8 +136,8 @@ pub(super) fn write(entry: &Entry<'_>, bytes: &mut Vec<u8>) {
     let length = u16::try_from(entry.record.len()).unwrap_or(u16::MAX);
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(&entry.record);
-    let checksum = crc32fast::hash(&bytes[start + 8..]);
-    bytes[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+    let checksum = checksum::of(&bytes[start + 8..]);
+    bytes[start + 4..start + 8].copy_from_slice(&checksum);
 }
 
 pub(super) fn standing_byte(to: MembershipStatus) -> u8 {
@@ -201,7 +202,7 @@ pub(super) fn read_frame(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
     }
     let record = rest.get(..length)?;
     let content = &content[..FRAME_LENGTH - 8 + length];
-    if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
+    if !checksum::matches(content, *checksum) {
         return None;
     }
     let sequence = u64::from_le_bytes(*sequence);

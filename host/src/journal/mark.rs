@@ -15,6 +15,7 @@
 //! All numbers are little endian.
 
 use super::Location;
+use crate::checksum;
 use crate::error::{Error, Result};
 
 const FILE_NAME: &str = "journal.mark";
@@ -56,7 +57,7 @@ impl Mark {
     fn encode(self) -> Vec<u8> {
         let mut bytes = self.store_id.to_le_bytes().to_vec();
         bytes.extend_from_slice(&self.last_sequence.to_le_bytes());
-        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        bytes.extend_from_slice(&checksum::of(&bytes));
         bytes
     }
 

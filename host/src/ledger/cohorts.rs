@@ -34,13 +34,13 @@ pub(super) struct StoredCohort {
 
 /// A predicate that compiles.
 #[derive(Debug)]
-pub(super) struct Predicate {
+pub(crate) struct Predicate {
     source: String,
     program: Program,
 }
 
 impl Predicate {
-    pub(super) fn compile(cohort: &str, source: &str) -> Result<Self> {
+    pub(crate) fn compile(cohort: &str, source: &str) -> Result<Self> {
         let invalid = |reason: String| Error::InvalidPredicate {
             cohort: cohort.to_owned(),
             reason,
@@ -73,7 +73,7 @@ impl Predicate {
     /// Whether the profile meets the predicate. One that can't be evaluated for
     /// this profile, because an attribute is missing or has another type, or whose
     /// value is not a boolean, is not met.
-    pub(super) fn is_met(&self, profile: &Profile) -> bool {
+    pub(crate) fn is_met(&self, profile: &Profile) -> bool {
         let evaluate = || {
             let mut context = Context::default();
             for (name, value) in profile {

@@ -1,0 +1,11 @@
+//! Events and profiles in JSON lines.
+
+#![no_main]
+
+#[path = "../events.rs"]
+mod events;
+
+use libfuzzer_sys::fuzz_target;
+use tidegate::events::Format;
+
+fuzz_target!(|input: &[u8]| events::check(input, Format::Jsonl));

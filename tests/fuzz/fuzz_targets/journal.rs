@@ -1,0 +1,7 @@
+//! Journals, and what compaction makes of them.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| tidegate::fuzzing::journal(input));
