@@ -278,6 +278,8 @@ fn furnished(folder: &Folder) -> (Machine, Model) {
         model.call(&db, call).unwrap();
     }
     assert_eq!(model.gained, [4, 3, 1]);
+    // Asking for it puts them into the store, and syncs nothing.
+    db.community_layer_history(2).unwrap();
     machine.switch_off();
     drop(db);
     // The signals since the flush were lost with the process.
@@ -375,8 +377,8 @@ fn leaves_and_rejoins_hold_through_every_fault() {
         Call::Rejoin(2),
         Call::Rejoin(3),
     ] {
-        // At least: write, sync, apply.
-        assert!(check_call(call) >= 9, "{call:?}");
+        // At least: write, sync.
+        assert!(check_call(call) >= 6, "{call:?}");
     }
 }
 
@@ -485,7 +487,7 @@ fn a_leave_that_waits_for_the_disk_is_in_force_and_holds_nobody_up() {
     let folder = Folder::new();
     let (machine, mut model) = furnished(&folder);
     let db = folder.open(&machine).unwrap();
-    for operation in [Operation::Append, Operation::Sync, Operation::Apply] {
+    for operation in [Operation::Append, Operation::Sync] {
         thread::scope(|scope| {
             // In here, so that a failure lets the other thread go on.
             let words = machine.delay(operation);
@@ -513,13 +515,12 @@ fn a_boundary_outlives_a_fault_of_the_store_and_one_of_the_journal() {
     let machine = Machine::default();
     let mut model = Model::default();
     let db = folder.open(&machine).unwrap();
-    machine.plan(3, Fault::Before);
-    model.call(&db, Call::Leave(1)).unwrap();
-    assert_eq!(machine.heal()[3], Operation::Apply);
-    assert!(db.verify().unwrap().is_clean());
-    machine.plan(3, Fault::Before);
-    model.call(&db, Call::Leave(1)).unwrap();
-    assert_eq!(machine.heal()[3], Operation::Apply);
+    for _ in 0..2 {
+        model.call(&db, Call::Leave(1)).unwrap();
+        machine.plan(0, Fault::Before);
+        db.flush().unwrap_err();
+        assert_eq!(machine.heal()[0], Operation::Apply);
+    }
     machine.plan(0, Fault::Before);
     model.call(&db, Call::Rejoin(1)).unwrap_err();
     assert_eq!(machine.heal()[0], Operation::Append);

@@ -7,6 +7,7 @@
 //! - [`turns`]: one transition of a user at a time
 //! - [`commit`]: transitions made durable, many with one sync
 //! - [`history`]: the history in storage
+//! - [`write_behind`]: the thread that writes at an interval what is in memory
 //! - [`fan_out`]: what a signal is added to, and the two places where the gate is
 //!   asked
 //! - [`verification`]: every record read and compared with the gate
@@ -26,6 +27,7 @@ mod transfer;
 mod transitions;
 mod turns;
 mod verification;
+mod write_behind;
 
 use std::sync::Arc;
 
@@ -34,7 +36,6 @@ use tempfile::TempDir;
 use crate::clock::HostClock;
 use crate::error::{Error, Result};
 use crate::gate::{Gate, Standing};
-use crate::ledger::write_behind::WriteBehind;
 use crate::ledger::{Aggregate, Ledger, Position, Profile, Ranked, Scope, Signal, StoredPosition};
 use crate::membership::{CommunityMembership, MembershipStatus, Transition};
 use crate::rules::Rules;
@@ -43,6 +44,7 @@ use commit::GroupCommit;
 use opening::StoreLock;
 use reconcile::Loss;
 use turns::Turns;
+use write_behind::WriteBehind;
 
 pub use verification::Verification;
 
@@ -119,7 +121,7 @@ pub struct TidalDb {
     gate: Gate,
     rules: Rules,
     turns: Turns,
-    commit: GroupCommit,
+    commit: Arc<GroupCommit>,
     clock: Arc<HostClock>,
     storage: Storage,
     /// Malformed records that name no user, so that no gate could be shut.
@@ -182,7 +184,7 @@ impl TidalDb {
 
     /// Every acknowledged leave and rejoin of this user, the oldest first.
     pub fn community_layer_history(&self, user_id: u64) -> Result<Vec<Transition>> {
-        self.commit.check_applied()?;
+        self.commit.apply()?;
         history::of_user(&self.storage, user_id)
     }
 
@@ -286,9 +288,15 @@ impl TidalDb {
     /// Makes every signal and every change durable that was made before the call.
     /// After an error nothing is lost while the process lives; call again.
     pub fn flush(&self) -> Result<()> {
-        self.commit.check_applied()?;
-        self.ledger.flush()
+        flush(&self.commit, &self.ledger)
     }
+}
+
+fn flush(commit: &GroupCommit, ledger: &Ledger) -> Result<()> {
+    if commit.apply()? {
+        ledger.note_unsynced();
+    }
+    ledger.flush()
 }
 
 impl Drop for TidalDb {

@@ -21,10 +21,10 @@
 //!
 //! 1. the pause of transitions, then one user's turn (`db::turns`); or the change
 //!    lock (`ledger`)
-//! 2. the component's instance (`rules`), the ledger's commit lock, or the writer of
-//!    transitions (`db::commit`)
+//! 2. the component's instance (`rules`), the ledger's commit lock, or, in `db::commit`,
+//!    the writer of transitions, or whoever puts them into storage
 //! 3. the queue of transitions (`db::commit`), which nobody holds while waiting for
-//!    the writer
+//!    the writer, or those that wait for storage
 //! 4. the turnstile of a shard, then that shard of the gate
 //! 5. one stripe of the pending contributions (`ledger::pending`)
 //!

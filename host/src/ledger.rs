@@ -7,7 +7,6 @@
 //! - [`aggregates`]: aggregates in storage
 //! - [`positions`]: how far inputs were read
 //! - [`weight`]: weights as whole millionths
-//! - [`write_behind`]: the thread that flushes
 //!
 //! The ledger adds whatever it is told to. Whether a signal may be added is asked
 //! before it gets here (`db::fan_out`).
@@ -19,7 +18,6 @@ pub(crate) mod pending;
 mod positions;
 mod scopes;
 mod weight;
-pub(crate) mod write_behind;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -40,7 +40,7 @@ impl TidalDb {
     /// and communities wait.
     pub fn backup(&self, output: &mut dyn Write) -> Result<()> {
         self.turns.paused(|| {
-            self.commit.check_applied()?;
+            self.commit.apply()?;
             self.ledger.paused(|| write(self.storage.engine(), output))
         })
     }

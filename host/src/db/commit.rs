@@ -3,22 +3,31 @@
 //!
 //! Whoever comes while nobody writes becomes the leader and writes for all who wait;
 //! who comes meanwhile waits and is in the next group. When the journal is synced the
-//! transitions are durable. They then go into storage, in one batch, without a sync:
-//! what a crash takes from storage comes back from the journal.
+//! transitions are durable. They go into storage later, many in one batch, record and
+//! history of each together: when somebody asks for what is there, at the next flush, or
+//! when many wait. What a crash takes from storage comes back from the journal.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::history;
 use crate::clock::HostClock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::journal::format::Entry;
 use crate::journal::{Content, Journal};
 use crate::membership::MembershipStatus;
 use crate::storage::keys::{EntityId, Tag, encode_key};
 use crate::storage::{Batch, Partition, Storage};
+
+/// How many transitions go into storage in one batch. While it is written nobody else
+/// reads or writes storage.
+const TRANSITIONS_PER_BATCH: usize = 256;
+
+/// How many transitions may wait for storage before whoever commits more lends a hand.
+const MAX_UNAPPLIED: usize = 1 << 16;
 
 /// Whose high-water mark of the clock transitions write.
 const CLOCK_OWNER: &[u8] = b"transitions";
@@ -46,6 +55,8 @@ pub(super) struct Request {
     pub(super) at_ns: u64,
     pub(super) to: MembershipStatus,
     pub(super) record: Vec<u8>,
+    /// Whether there may be keys of the user among the records that do not parse.
+    pub(super) replaces_keys: bool,
 }
 
 /// A request and what became of it: the text of the error, if it failed.
@@ -67,8 +78,13 @@ struct Writer {
     journal: Journal,
     next_sequence: u64,
     totals: TransitionTotals,
-    /// Transitions that are in the journal and that storage failed to take.
-    unapplied: Vec<Entry<'static>>,
+}
+
+/// A transition that the journal has and storage does not.
+#[derive(Debug)]
+struct Unapplied {
+    entry: Entry<'static>,
+    replaces_keys: bool,
 }
 
 /// What makes transitions durable.
@@ -77,6 +93,10 @@ pub(super) struct GroupCommit {
     queue: Mutex<Queue>,
     written: Condvar,
     writer: Mutex<Writer>,
+    /// In the order of their numbers.
+    unapplied: Mutex<VecDeque<Unapplied>>,
+    /// Held while transitions go into storage, so that they do in their order.
+    applying: Mutex<()>,
     storage: Storage,
     clock: Arc<HostClock>,
 }
@@ -96,8 +116,9 @@ impl GroupCommit {
                 journal,
                 next_sequence: last_sequence + 1,
                 totals,
-                unapplied: Vec::new(),
             }),
+            unapplied: Mutex::default(),
+            applying: Mutex::default(),
             storage,
             clock,
         }
@@ -138,64 +159,96 @@ impl GroupCommit {
     }
 
     fn write(&self, group: &[Arc<Waiting>]) {
+        let outcome = self.append(group).map_err(|error| error.to_string());
+        for waiting in group {
+            // Nobody else sets it.
+            let _ = waiting.outcome.set(outcome.clone());
+        }
+        if self.unapplied.lock().len() > MAX_UNAPPLIED
+            && let Err(error) = self.apply()
+        {
+            tracing::error!(%error, "the journal has transitions that storage did not take");
+        }
+    }
+
+    /// Adds a group to the journal.
+    fn append(&self, group: &[Arc<Waiting>]) -> Result<()> {
         let mut writer = self.writer.lock();
         let entries: Vec<Entry<'static>> = group
             .iter()
             .zip(writer.next_sequence..)
             .map(|(waiting, sequence)| waiting.request.entry(sequence))
             .collect();
-        let outcome = writer.journal.append(&entries);
-        if outcome.is_ok() {
-            writer.next_sequence += entries.len() as u64;
-            for entry in &entries {
-                writer.totals.count(entry.to);
-            }
-            writer.unapplied.extend(entries);
-            self.apply(&mut writer);
-        } else {
+        if let Err(error) = writer.journal.append(&entries) {
             writer.journal.give_up();
+            return Err(error);
         }
-        let outcome = outcome.map_err(|error| error.to_string());
-        for waiting in group {
-            // Nobody else sets it.
-            let _ = waiting.outcome.set(outcome.clone());
+        writer.next_sequence += entries.len() as u64;
+        for entry in &entries {
+            writer.totals.count(entry.to);
+        }
+        let replaces_keys = group.iter().map(|waiting| waiting.request.replaces_keys);
+        // Before the writer is given up, or another group's could come first.
+        self.unapplied
+            .lock()
+            .extend(
+                entries
+                    .into_iter()
+                    .zip(replaces_keys)
+                    .map(|(entry, replaces_keys)| Unapplied {
+                        entry,
+                        replaces_keys,
+                    }),
+            );
+        Ok(())
+    }
+
+    /// Puts into storage what only the journal has; says whether there was something.
+    /// What fails is kept for the next time.
+    pub(super) fn apply(&self) -> Result<bool> {
+        let _applying = self.applying.lock();
+        let mut any = false;
+        loop {
+            let chunk: Vec<Unapplied> = {
+                let mut unapplied = self.unapplied.lock();
+                let length = unapplied.len().min(TRANSITIONS_PER_BATCH);
+                unapplied.drain(..length).collect()
+            };
+            if chunk.is_empty() {
+                return Ok(any);
+            }
+            if let Err(error) = self.apply_chunk(&chunk) {
+                let mut unapplied = self.unapplied.lock();
+                for transition in chunk.into_iter().rev() {
+                    unapplied.push_front(transition);
+                }
+                return Err(error);
+            }
+            any = true;
         }
     }
 
-    /// Puts into storage what only the journal has. What fails is kept for the next
-    /// time.
-    fn apply(&self, writer: &mut Writer) {
+    fn apply_chunk(&self, chunk: &[Unapplied]) -> Result<()> {
         let mut batch = Batch::default();
-        let applied = put_entries(&self.storage, &mut batch, &writer.unapplied).and_then(|()| {
-            self.clock.put_high_water(CLOCK_OWNER, &mut batch);
-            put_applied_sequence(&mut batch, writer.next_sequence - 1);
-            self.storage.apply(&batch)
-        });
-        match applied {
-            Ok(()) => writer.unapplied.clear(),
-            Err(error) => {
-                tracing::error!(%error, "the journal has transitions that storage did not take");
+        for Unapplied {
+            entry,
+            replaces_keys,
+        } in chunk
+        {
+            if *replaces_keys {
+                delete_keys(&self.storage, &mut batch, entry.user_id)?;
             }
+            put_entry(&mut batch, entry);
         }
+        self.clock.put_high_water(CLOCK_OWNER, &mut batch);
+        let last = chunk.last().map_or(0, |last| last.entry.sequence);
+        put_applied_sequence(&mut batch, last);
+        self.storage.apply(&batch)
     }
 
     /// Every transition, as the journal has it on disk.
     pub(super) fn read_journal(&self) -> Result<Option<Content>> {
         self.writer.lock().journal.read()
-    }
-
-    /// An error if storage lacks transitions that the journal has, after another try.
-    pub(super) fn check_applied(&self) -> Result<()> {
-        let mut writer = self.writer.lock();
-        if !writer.unapplied.is_empty() {
-            self.apply(&mut writer);
-        }
-        if writer.unapplied.is_empty() {
-            return Ok(());
-        }
-        Err(Error::storage("read the history")(
-            "storage does not take the latest transitions; the journal has them",
-        ))
     }
 }
 
@@ -211,33 +264,28 @@ impl Request {
     }
 }
 
-/// Adds transitions to a batch: records and history together. Keys of a user's record
-/// that do not parse are replaced by the one that does.
-pub(super) fn put_entries(
-    storage: &Storage,
-    batch: &mut Batch,
-    entries: &[Entry<'_>],
-) -> Result<()> {
-    for entry in entries {
-        history::put(batch, entry);
-        // In a rewritten journal only the latest transition of a user has a record.
-        if entry.record.is_empty() {
-            continue;
-        }
-        let prefix = entry.user_id.to_be_bytes();
-        storage
-            .partition(Partition::Memberships)
-            .scan(&prefix, |key, _| {
-                batch.delete(Partition::Memberships, key.to_vec());
-                Ok(())
-            })?;
+/// Adds a transition to a batch: record and history together.
+pub(super) fn put_entry(batch: &mut Batch, entry: &Entry<'_>) {
+    history::put(batch, entry);
+    // The record of a transition that a later one followed may be gone.
+    if !entry.record.is_empty() {
         batch.put(
             Partition::Memberships,
             encode_key(EntityId(entry.user_id), Tag::CommunityLeave, b""),
             entry.record.to_vec(),
         );
     }
-    Ok(())
+}
+
+/// Adds to a batch the deletion of all keys of a user among the records, also of those
+/// that do not parse.
+pub(super) fn delete_keys(storage: &Storage, batch: &mut Batch, user_id: u64) -> Result<()> {
+    storage
+        .partition(Partition::Memberships)
+        .scan(&user_id.to_be_bytes(), |key, _| {
+            batch.delete(Partition::Memberships, key.to_vec());
+            Ok(())
+        })
 }
 
 /// Adds to a batch which transition is the last that the store has.

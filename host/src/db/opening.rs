@@ -13,17 +13,17 @@ use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::TidalDb;
 use super::commit::GroupCommit;
 use super::reconcile::reconcile;
 use super::turns::Turns;
+use super::write_behind::WriteBehind;
+use super::{TidalDb, flush};
 use crate::clock::HostClock;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::journal::Location;
 use crate::ledger::Ledger;
-use crate::ledger::write_behind::WriteBehind;
 use crate::rules::{Rules, SHIPPED_COMPONENT};
 use crate::storage::keys::{EntityId, Tag, encode_key, parse_key};
 use crate::storage::sled::SledEngine;
@@ -78,19 +78,24 @@ impl TidalDb {
         }
         let clock = Arc::new(HostClock::load(&storage, found.highest_at_ns)?);
         let ledger = Arc::new(Ledger::load(storage.clone(), Arc::clone(&clock))?);
+        let commit = Arc::new(GroupCommit::new(
+            found.journal,
+            found.last_sequence,
+            found.totals,
+            storage.clone(),
+            Arc::clone(&clock),
+        ));
+        let write_behind = WriteBehind::start(config.flush_every, {
+            let (commit, ledger) = (Arc::clone(&commit), Arc::clone(&ledger));
+            move || flush(&commit, &ledger)
+        })?;
         Ok(TidalDb {
-            write_behind: Some(WriteBehind::start(Arc::clone(&ledger), config.flush_every)?),
+            write_behind: Some(write_behind),
             ledger,
             gate,
             rules,
             turns: Turns::new(),
-            commit: GroupCommit::new(
-                found.journal,
-                found.last_sequence,
-                found.totals,
-                storage.clone(),
-                Arc::clone(&clock),
-            ),
+            commit,
             clock,
             storage,
             unattributed_records: found.unattributed,

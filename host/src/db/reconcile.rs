@@ -242,9 +242,13 @@ fn repair_store(
             entry
         });
     for entries in &missing.chunks(ENTRIES_PER_BATCH) {
-        let entries: Vec<_> = entries.collect();
         let mut batch = Batch::default();
-        commit::put_entries(storage, &mut batch, &entries)?;
+        for entry in entries {
+            if !entry.record.is_empty() {
+                commit::delete_keys(storage, &mut batch, entry.user_id)?;
+            }
+            commit::put_entry(&mut batch, &entry);
+        }
         storage.apply(&batch)?;
     }
     let mut batch = Batch::default();

@@ -28,7 +28,7 @@ impl TidalDb {
     ) -> Result<()> {
         let user_id = membership.user_id;
         let _turn = self.turns.take(user_id);
-        self.commit.check_applied()?;
+        self.commit.apply()?;
         if !history::of_user(&self.storage, user_id)?.is_empty() {
             return Err(refused(
                 user_id,
@@ -63,7 +63,6 @@ impl TidalDb {
                 .map_err(|reason| self.unsettled(user_id, reason))?;
         }
         self.gate.settle(membership, fan_out);
-        self.ledger.note_unsynced();
         Ok(())
     }
 
@@ -86,6 +85,7 @@ impl TidalDb {
                 at_ns: transition.at_ns,
                 to: transition.to,
                 record: self.rules.record(&current)?,
+                replaces_keys: true,
             });
         }
         if current == *membership {

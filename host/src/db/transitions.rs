@@ -7,16 +7,16 @@
 //! | read the clock | read the clock |
 //! | ask the rules | ask the rules |
 //! | write and sync the journal | write and sync the journal |
-//! | write record and history | write record and history |
 //! | set the gate to what the policy says | set the gate to what the policy says |
 //!
 //! A user's turn is held throughout, so whoever holds it finds memory and disk in
-//! agreement.
+//! agreement. The record and the history reach storage, together, some time later; see
+//! [`commit`](super::commit).
 
 use super::commit::Request;
 use super::{TidalDb, history};
 use crate::error::{Error, Result};
-use crate::gate::Standing;
+use crate::gate::{Known, Standing};
 use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
 
 /// What the rules made of a transition.
@@ -33,25 +33,26 @@ impl TidalDb {
         to: MembershipStatus,
     ) -> Result<CommunityMembership> {
         let _turn = self.turns.take(user_id);
+        let known = self.gate.known(user_id);
         if to == MembershipStatus::Left {
             self.gate.shut(user_id);
         }
         // Read after the gate is shut: above the stamp of all that it let through.
         let at_ns = self.clock.now_ns();
         let decision = self
-            .decide(user_id, to, at_ns)
+            .decide(user_id, known, to, at_ns)
             .map_err(|error| self.undecided(user_id, to, error))?;
         let request = Request {
             user_id,
             at_ns,
             to,
             record: decision.record,
+            replaces_keys: known.is_some_and(|known| known.standing == Standing::Malformed),
         };
         self.commit
             .commit(request)
             .map_err(|reason| self.unsettled(user_id, reason))?;
         self.gate.settle(&decision.membership, decision.fan_out);
-        self.ledger.note_unsynced();
         Ok(decision.membership)
     }
 
@@ -74,8 +75,14 @@ impl TidalDb {
         Error::NotDurable { user_id, reason }
     }
 
-    fn decide(&self, user_id: u64, to: MembershipStatus, at_ns: u64) -> Result<Decision> {
-        let current = self.current(user_id)?;
+    fn decide(
+        &self,
+        user_id: u64,
+        known: Option<Known>,
+        to: MembershipStatus,
+        at_ns: u64,
+    ) -> Result<Decision> {
+        let current = self.current(user_id, known)?;
         let membership = match to {
             MembershipStatus::Left => self.rules.leave(&current, at_ns)?,
             MembershipStatus::Active => self.rules.rejoin(&current)?,
@@ -90,14 +97,14 @@ impl TidalDb {
     /// The membership that a transition starts from. Where the gate does not know
     /// it, because the record is malformed or the transition before failed, it is
     /// what the history says.
-    fn current(&self, user_id: u64) -> Result<CommunityMembership> {
-        match self.gate.known(user_id) {
+    fn current(&self, user_id: u64, known: Option<Known>) -> Result<CommunityMembership> {
+        match known {
             None => return Ok(CommunityMembership::never_left(user_id)),
             Some(known) if known.standing == Standing::Settled => return Ok(known.membership),
             Some(_) => {}
         }
         // The history is short of what storage did not take yet.
-        self.commit.check_applied()?;
+        self.commit.apply()?;
         let mut current = CommunityMembership::never_left(user_id);
         for transition in history::of_user(&self.storage, user_id)? {
             current.status = transition.to;

@@ -52,7 +52,7 @@ impl TidalDb {
     /// rejoin happens meanwhile; signals go on.
     pub fn verify(&self) -> Result<Verification> {
         self.turns.paused(|| {
-            self.commit.check_applied()?;
+            self.commit.apply()?;
             let mut found = Verification {
                 lost: self.loss.transitions,
                 ..Verification::default()

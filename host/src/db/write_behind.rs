@@ -1,4 +1,5 @@
-//! The thread that flushes the ledger at an interval.
+//! The thread that writes at an interval what is in memory: signals, and transitions that
+//! only the journal has yet.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -6,12 +7,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::Ledger;
 use crate::error::{Error, Result};
 
 /// Flushes until it is dropped. The last flush is left to who drops it.
 #[derive(Debug)]
-pub(crate) struct WriteBehind {
+pub(super) struct WriteBehind {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
@@ -23,7 +23,10 @@ struct Stop {
 }
 
 impl WriteBehind {
-    pub(crate) fn start(ledger: Arc<Ledger>, interval: Duration) -> Result<Self> {
+    pub(super) fn start(
+        interval: Duration,
+        flush: impl Fn() -> Result<()> + Send + 'static,
+    ) -> Result<Self> {
         // Without any pause it would do nothing else.
         let interval = interval.max(Duration::from_millis(1));
         let stop = Arc::new(Stop::default());
@@ -31,9 +34,11 @@ impl WriteBehind {
             .name("tidegate-write-behind".to_owned())
             .spawn({
                 let stop = Arc::clone(&stop);
-                move || run(&ledger, interval, &stop)
+                move || run(&flush, interval, &stop)
             })
-            .map_err(Error::storage("start the thread that writes signals"))?;
+            .map_err(Error::storage(
+                "start the thread that writes what is in memory",
+            ))?;
         Ok(WriteBehind {
             stop,
             thread: Some(thread),
@@ -48,24 +53,22 @@ impl Drop for WriteBehind {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that writes signals panicked");
+            tracing::error!("the thread that writes what is in memory panicked");
         }
     }
 }
 
-fn run(ledger: &Ledger, interval: Duration, stop: &Stop) {
+fn run(flush: &dyn Fn() -> Result<()>, interval: Duration, stop: &Stop) {
     let mut requested = stop.requested.lock();
     while !*requested {
         if stop.changed.wait_for(&mut requested, interval).timed_out() {
             // Whoever asks to stop must not wait for this lock while a flush runs.
-            parking_lot::MutexGuard::unlocked(&mut requested, || flush(ledger));
+            parking_lot::MutexGuard::unlocked(&mut requested, || {
+                if let Err(error) = flush() {
+                    // Nothing is lost while the process lives: the next one tries again.
+                    tracing::error!(%error, "what is in memory could not be written");
+                }
+            });
         }
-    }
-}
-
-fn flush(ledger: &Ledger) {
-    if let Err(error) = ledger.flush() {
-        // Nothing is lost while the process lives: the next flush tries again.
-        tracing::error!(%error, "signals could not be written");
     }
 }
