@@ -2,16 +2,19 @@
 //! of the journal.
 //!
 //! Whoever comes while nobody writes becomes the leader and writes for all who wait;
-//! who comes meanwhile waits and is in the next group. When the journal is synced the
+//! who comes meanwhile waits and is in the next group, and one of them leads it. When the
+//! journal is synced the
 //! transitions are durable. They go into storage later, many in one batch, record and
 //! history of each together: when somebody asks for what is there, at the next flush, or
 //! when many wait. What a crash takes from storage comes back from the journal.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::history;
 use crate::clock::HostClock;
@@ -59,11 +62,16 @@ pub(super) struct Request {
     pub(super) replaces_keys: bool,
 }
 
-/// A request and what became of it: the text of the error, if it failed.
+/// A request and what became of it.
 #[derive(Debug)]
 struct Waiting {
     request: Request,
+    /// The text of the error, if it failed.
     outcome: OnceLock<Result<(), String>>,
+    /// Whether this request's thread is to write the next group.
+    leads: AtomicBool,
+    /// Who waits, parked.
+    thread: Thread,
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +99,6 @@ struct Unapplied {
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     queue: Mutex<Queue>,
-    written: Condvar,
     writer: Mutex<Writer>,
     /// In the order of their numbers.
     unapplied: Mutex<VecDeque<Unapplied>>,
@@ -111,7 +118,6 @@ impl GroupCommit {
     ) -> Self {
         GroupCommit {
             queue: Mutex::default(),
-            written: Condvar::new(),
             writer: Mutex::new(Writer {
                 journal,
                 next_sequence: last_sequence + 1,
@@ -139,22 +145,39 @@ impl GroupCommit {
         let own = Arc::new(Waiting {
             request,
             outcome: OnceLock::new(),
+            leads: AtomicBool::new(false),
+            thread: thread::current(),
         });
-        let mut queue = self.queue.lock();
-        queue.waiting.push(Arc::clone(&own));
+        let leads_at_once = {
+            let mut queue = self.queue.lock();
+            queue.waiting.push(Arc::clone(&own));
+            !std::mem::replace(&mut queue.led, true)
+        };
         loop {
             if let Some(outcome) = own.outcome.get() {
                 return outcome.clone();
             }
-            if queue.led {
-                self.written.wait(&mut queue);
-                continue;
+            // Acquire: what the leader before did to the queue is done.
+            if leads_at_once || own.leads.load(Ordering::Acquire) {
+                self.lead();
+            } else {
+                // May return for no reason.
+                thread::park();
             }
-            queue.led = true;
-            let group = std::mem::take(&mut queue.waiting);
-            MutexGuard::unlocked(&mut queue, || self.write(&group));
-            queue.led = false;
-            self.written.notify_all();
+        }
+    }
+
+    /// Writes a group, which the leader's own request is in, and names the next leader.
+    fn lead(&self) {
+        let group = std::mem::take(&mut self.queue.lock().waiting);
+        self.write(&group);
+        let mut queue = self.queue.lock();
+        match queue.waiting.first() {
+            Some(next) => {
+                next.leads.store(true, Ordering::Release);
+                next.thread.unpark();
+            }
+            None => queue.led = false,
         }
     }
 
@@ -163,6 +186,7 @@ impl GroupCommit {
         for waiting in group {
             // Nobody else sets it.
             let _ = waiting.outcome.set(outcome.clone());
+            waiting.thread.unpark();
         }
         if self.unapplied.lock().len() > MAX_UNAPPLIED
             && let Err(error) = self.apply()
