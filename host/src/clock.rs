@@ -19,6 +19,9 @@ use crate::storage::{Batch, Partition, Storage};
 /// make them run out.
 pub(crate) const LATEST_SYSTEM_NS: u64 = u64::MAX / 2;
 
+/// How far readings of signals may lag behind the system's time.
+const MAX_LAG_NS: u64 = 10_000;
+
 /// A clock whose readings are strictly increasing.
 #[derive(Debug)]
 pub(crate) struct HostClock {
@@ -48,10 +51,28 @@ impl HostClock {
         }
     }
 
+    /// The present instant, or one up to [`MAX_LAG_NS`] before it, in nanoseconds since the
+    /// Unix epoch, above every reading before. For signals: threads that read the clock at
+    /// once pass its value on to each other once a reading, and not twice or more often.
+    pub(crate) fn tick_ns(&self) -> u64 {
+        let system_ns = system_ns();
+        // Relaxed: as in `advance_above`. It can't overflow: readings start in the lower
+        // half of the range.
+        let tick = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        if tick + MAX_LAG_NS >= system_ns {
+            tick
+        } else {
+            self.advance_above(system_ns)
+        }
+    }
+
     /// The present instant in nanoseconds since the Unix epoch, above every
     /// reading before.
     pub(crate) fn now_ns(&self) -> u64 {
-        let system_ns = system_ns();
+        self.advance_above(system_ns())
+    }
+
+    fn advance_above(&self, system_ns: u64) -> u64 {
         let next = |last: u64| system_ns.max(last.saturating_add(1));
         // Relaxed: readings are ordered among each other by the one atomic, and
         // who compares them with other data holds the gate's lock in between.
@@ -105,11 +126,22 @@ mod tests {
     }
 
     #[test]
+    fn readings_of_signals_follow_the_system_clock_closely() {
+        let clock = HostClock::starting_above(0);
+        for _ in 0..10_000 {
+            let before = system_ns();
+            let reading = clock.tick_ns();
+            assert!(before <= reading + MAX_LAG_NS && reading <= system_ns());
+        }
+    }
+
+    #[test]
     fn readings_go_on_above_a_high_water_mark_in_the_future() {
         let future = system_ns() + 3_600_000_000_000;
         let clock = HostClock::starting_above(future);
         assert_eq!(clock.now_ns(), future + 1);
-        assert_eq!(clock.now_ns(), future + 2);
+        assert_eq!(clock.tick_ns(), future + 2);
+        assert_eq!(clock.now_ns(), future + 3);
     }
 
     #[test]
@@ -119,7 +151,9 @@ mod tests {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
                     scope.spawn(|| {
-                        let readings: Vec<u64> = (0..10_000).map(|_| clock.now_ns()).collect();
+                        let readings: Vec<u64> = (0..5_000)
+                            .flat_map(|_| [clock.now_ns(), clock.tick_ns()])
+                            .collect();
                         assert!(readings.is_sorted());
                         readings
                     })

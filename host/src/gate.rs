@@ -103,12 +103,14 @@ pub(crate) struct Census {
 /// The map of users with a record. A user without an entry is active.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Changed in `change` alone, with the shard closed.
+    /// Changed in `write` alone, with the shard closed or by who has the gate to itself.
     entries: DashMap<u64, Entry, RandomState>,
     /// What a user without an entry may do: everything, unless transitions were lost
     /// and nobody knows whose.
     default: FanOut,
     fence: Fence,
+    /// A slot that a thread has made is seen by whoever closes a shard later, like what
+    /// the thread stores in it: it is made before the barrier.
     slots: ThreadLocal<Slot>,
     /// One for each shard of `entries`, held by whoever closes it.
     turnstiles: Box<[CachePadded<Mutex<()>>]>,
@@ -139,12 +141,26 @@ impl Gate {
     }
 
     fn enter(&self, shard: usize) -> Inside<'_> {
-        let slot = self.slots.get_or_default();
+        let slot = self.slots.get().unwrap_or_else(|| self.make_slot());
+        match self.fence.enter(slot, shard) {
+            Some(inside) => inside,
+            None => self.enter_later(slot, shard),
+        }
+    }
+
+    #[cold]
+    fn make_slot(&self) -> &Slot {
+        self.slots.get_or_default()
+    }
+
+    /// Enters a shard that was closed, once it is open.
+    #[cold]
+    fn enter_later<'a>(&'a self, slot: &'a Slot, shard: usize) -> Inside<'a> {
         loop {
+            drop(self.turnstiles[shard].lock());
             if let Some(inside) = self.fence.enter(slot, shard) {
                 return inside;
             }
-            drop(self.turnstiles[shard].lock());
         }
     }
 
@@ -155,13 +171,29 @@ impl Gate {
     )]
     fn fan_out(&self, _inside: &Inside<'_>, shard: usize, hash: usize, user_id: u64) -> FanOut {
         // SAFETY: the pointer is to the shard's table, which lives as long as `entries`.
-        // It is changed in `change` alone, by a thread that has closed the shard, which
-        // means that no thread is inside; this one is, until after the reference is gone.
+        // It is changed in `write` alone, by who holds the gate as `&mut` or by a thread
+        // that has closed the shard, which means that no thread is inside; this one is,
+        // until after the reference is gone.
         // Other threads inside, and those that hold the shard's lock for reading, read.
         let table = unsafe { &*self.entries.shards()[shard].data_ptr() };
         table
             .get(hash as u64, |(user, _)| *user == user_id)
             .map_or(self.default, |(_, entry)| entry.get().fan_out)
+    }
+
+    /// What [`settle`](Self::settle) does, for a gate that no signal can be in.
+    pub(crate) fn fill_settled(&mut self, membership: &CommunityMembership, fan_out: FanOut) {
+        self.write(membership.user_id, |entry| {
+            *entry = Entry::settled(membership, fan_out);
+        });
+    }
+
+    /// What [`shut_as`](Self::shut_as) does, for a gate that no signal can be in.
+    pub(crate) fn fill_shut(&mut self, user_id: u64, standing: Standing) {
+        self.write(user_id, |entry| {
+            entry.fan_out = FanOut::NONE;
+            entry.standing = standing;
+        });
     }
 
     /// Shuts the gate for every user without an entry.
@@ -211,13 +243,18 @@ impl Gate {
         });
     }
 
-    /// Changes a user's entry, which is shut if there was none, once the signals under
-    /// way in its shard are through.
+    /// Changes a user's entry once the signals under way in its shard are through.
     fn change(&self, user_id: u64, change: impl FnOnce(&mut Entry)) {
         let shard = self.entries.determine_map(&user_id);
         let _turnstile = self.turnstiles[shard].lock();
-        let never_left = CommunityMembership::never_left(user_id);
         let _closed = self.fence.close(shard, || self.slots.iter());
+        self.write(user_id, change);
+    }
+
+    /// Changes a user's entry, which is shut if there was none. No thread is inside its
+    /// shard.
+    fn write(&self, user_id: u64, change: impl FnOnce(&mut Entry)) {
+        let never_left = CommunityMembership::never_left(user_id);
         let mut entry = self
             .entries
             .entry(user_id)

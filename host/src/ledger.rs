@@ -211,14 +211,22 @@ impl Ledger {
         Ok(())
     }
 
-    /// Where this user counts. From memory, except for the first time.
-    pub(crate) fn audience(&self, user_id: u64) -> Result<Arc<Audience>> {
-        if let Some(audience) = self.audiences.get(user_id) {
-            return Ok(audience);
-        }
-        let directory = self.directory.read();
-        self.audiences
-            .load(user_id, &self.storage, &directory.scopes)
+    /// Calls `with` with where this user counts. From memory, except for the first time.
+    pub(crate) fn with_audience<R>(
+        &self,
+        user_id: u64,
+        with: impl FnOnce(&Audience) -> R,
+    ) -> Result<R> {
+        let with = match self.audiences.with(user_id, with) {
+            Ok(outcome) => return Ok(outcome),
+            Err(with) => with,
+        };
+        let audience = {
+            let directory = self.directory.read();
+            self.audiences
+                .load(user_id, &self.storage, &directory.scopes)?
+        };
+        Ok(with(&audience))
     }
 
     /// Lets `record` add one signal, of which nobody sees or stores a part. Touches

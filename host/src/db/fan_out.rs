@@ -59,19 +59,20 @@ impl TidalDb {
         position: Option<&Position<'_>>,
     ) -> Result<Receipt> {
         let contribution = Contribution::try_from(signal)?;
-        let audience = self.ledger.audience(user_id)?;
-        let (receipt, at_ns) = self.gate.pass(user_id, |fan_out| {
-            // Read while the gate can't be shut for this user: a leave reads the
-            // clock after it shut the gate, so its boundary is above this.
-            let at_ns = self.clock.now_ns();
-            let receipt = self.ledger.record(&contribution, |recorder| {
-                if let Some(position) = position {
-                    recorder.advance(position.input, self.ledger.stamp(position));
-                }
-                add(recorder, fan_out, &audience)
-            });
-            (receipt, at_ns)
-        });
+        let (receipt, at_ns) = self.ledger.with_audience(user_id, |audience| {
+            self.gate.pass(user_id, |fan_out| {
+                // Read while the gate can't be shut for this user: a leave reads the
+                // clock after it shut the gate, so its boundary is above this.
+                let at_ns = self.clock.tick_ns();
+                let receipt = self.ledger.record(&contribution, |recorder| {
+                    if let Some(position) = position {
+                        recorder.advance(position.input, self.ledger.stamp(position));
+                    }
+                    add(recorder, fan_out, audience)
+                });
+                (receipt, at_ns)
+            })
+        })?;
         tracing::trace!(
             user_id,
             at_ns,

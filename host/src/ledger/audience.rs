@@ -39,8 +39,17 @@ impl Audiences {
         }
     }
 
-    pub(super) fn get(&self, user_id: u64) -> Option<Arc<Audience>> {
-        self.known.pin().get(&user_id).cloned()
+    /// Calls `with` with a user's audience, if it is known; gives `with` back if not.
+    /// Counts no references, which threads would contend for.
+    pub(super) fn with<R, F: FnOnce(&Audience) -> R>(
+        &self,
+        user_id: u64,
+        with: F,
+    ) -> std::result::Result<R, F> {
+        match self.known.pin().get(&user_id) {
+            Some(audience) => Ok(with(audience)),
+            None => Err(with),
+        }
     }
 
     /// Reads a user's audience from storage and keeps it. The caller sees to it

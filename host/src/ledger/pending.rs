@@ -158,11 +158,13 @@ impl Recorder<'_> {
     }
 
     fn add(&mut self, scope: ScopeId) {
-        self.contributions
-            .sums
-            .entry((scope, self.kind, self.item_id))
-            .or_default()
-            .add(self.sum);
+        let key = (scope, self.kind, self.item_id);
+        let sums = &mut self.contributions.sums;
+        // Not through `entry`, which makes room for another sum each time.
+        match sums.get_mut(&key) {
+            Some(sum) => sum.add(self.sum),
+            None => drop(sums.insert(key, self.sum)),
+        }
     }
 
     pub(crate) fn totals(&mut self) -> &mut SignalTotals {

@@ -26,6 +26,10 @@ use crate::error::{Error, Result};
 /// that was closed may still be locked by this very process.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// How much of its pages sled keeps in memory. The operating system keeps more; sled's
+/// default of a gigabyte would be most of what a store with many users takes.
+const CACHE_BYTES: u64 = 64 << 20;
+
 /// A sled database in a folder.
 #[derive(Debug)]
 pub struct SledEngine {
@@ -141,6 +145,7 @@ impl StorageEngine for SledEngine {
 fn open(folder: &Path) -> sled::Result<(Db, BTreeMap<Partition, Tree>)> {
     let db = sled::Config::new()
         .path(folder)
+        .cache_capacity(CACHE_BYTES)
         // The ledger decides when to flush.
         .flush_every_ms(None)
         .open()?;

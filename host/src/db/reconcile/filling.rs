@@ -58,7 +58,7 @@ pub(super) fn fill(
 }
 
 struct Filling<'a> {
-    gate: &'a Gate,
+    gate: &'a mut Gate,
     rules: &'a Rules,
     applied: u64,
     doubt: Doubt,
@@ -90,7 +90,7 @@ impl Filling<'_> {
         if !agree && may_be_later && stored.is_some() {
             // The store's record may be of a transition that was lost since.
             self.found.contested.push(latest.user_id);
-            self.gate.shut_as(latest.user_id, self.doubt.standing());
+            self.gate.fill_shut(latest.user_id, self.doubt.standing());
             return Ok(());
         }
         if !agree && latest.sequence <= self.applied && !latest.record.is_empty() {
@@ -147,13 +147,13 @@ impl Filling<'_> {
             match restored {
                 // A component that contradicts the journal opens nothing.
                 Some((membership, _)) if expected.to.is_some_and(|to| to != membership.status) => {
-                    self.gate.shut_as(*user_id, Standing::Malformed);
+                    self.gate.fill_shut(*user_id, Standing::Malformed);
                 }
                 Some((membership, fan_out)) if expected.standing == Standing::Settled => {
-                    self.gate.settle(&membership, fan_out);
+                    self.gate.fill_settled(&membership, fan_out);
                 }
-                Some(_) => self.gate.shut_as(*user_id, expected.standing),
-                None => self.gate.shut_as(*user_id, Standing::Malformed),
+                Some(_) => self.gate.fill_shut(*user_id, expected.standing),
+                None => self.gate.fill_shut(*user_id, Standing::Malformed),
             }
         }
         records.clear();
@@ -165,7 +165,7 @@ impl Filling<'_> {
         self.restore_batch()?;
         // Last: a good record beside a malformed key does not open the gate.
         for user_id in &self.malformed_keys {
-            self.gate.shut_as(*user_id, Standing::Malformed);
+            self.gate.fill_shut(*user_id, Standing::Malformed);
         }
         Ok(self.found)
     }
