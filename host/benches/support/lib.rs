@@ -46,13 +46,13 @@ pub fn rounds() -> usize {
 }
 
 /// Something that is measured beside others. Each call measures it once.
-pub struct Contender<'a> {
+pub struct Contender<'a, T = f64> {
     pub name: String,
-    measure: Box<dyn FnMut() -> f64 + 'a>,
+    measure: Box<dyn FnMut() -> T + 'a>,
 }
 
-impl<'a> Contender<'a> {
-    pub fn new(name: impl Into<String>, measure: impl FnMut() -> f64 + 'a) -> Self {
+impl<'a, T> Contender<'a, T> {
+    pub fn new(name: impl Into<String>, measure: impl FnMut() -> T + 'a) -> Self {
         Contender {
             name: name.into(),
             measure: Box::new(measure),
@@ -60,7 +60,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-impl std::fmt::Debug for Contender<'_> {
+impl<T> std::fmt::Debug for Contender<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Contender").field(&self.name).finish()
     }
@@ -68,8 +68,8 @@ impl std::fmt::Debug for Contender<'_> {
 
 /// Measures all contenders in each round, every other round backwards, after a round that
 /// does not count. Returns what each of them measured, by round.
-pub fn interleave(contenders: &mut [Contender<'_>], rounds: usize) -> Vec<Vec<f64>> {
-    let mut samples = vec![Vec::new(); contenders.len()];
+pub fn interleave<T>(contenders: &mut [Contender<'_, T>], rounds: usize) -> Vec<Vec<T>> {
+    let mut samples: Vec<Vec<T>> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {
         let mut order: Vec<usize> = (0..contenders.len()).collect();
         if round % 2 == 1 {
@@ -102,33 +102,30 @@ pub fn nanoseconds_each(operations: u64, work: impl FnOnce()) -> f64 {
     started.elapsed().as_nanos() as f64 / operations as f64
 }
 
-/// Runs `work` on so many threads, which start together, and returns the time until the
-/// last has ended, with what each returned.
+/// Runs `work` on so many threads, which start together. Returns the time from the first
+/// start to the last end, and what each returned.
 pub fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> (Duration, Vec<R>) {
-    let start = Barrier::new(threads + 1);
-    thread::scope(|scope| {
-        let running: Vec<_> = (0..threads)
-            .map(|thread| {
-                let (start, work) = (&start, &work);
-                scope.spawn(move || {
-                    start.wait();
-                    let outcome = work(thread);
-                    (Instant::now(), outcome)
-                })
-            })
-            .collect();
+    let start = Barrier::new(threads);
+    let run = |thread| {
         start.wait();
         let started = Instant::now();
-        let outcomes: Vec<_> = running
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
+        let outcome = work(thread);
+        (started, Instant::now(), outcome)
+    };
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let run = &run;
+        let running: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || run(thread)))
             .collect();
-        let ended = outcomes.iter().map(|(ended, _)| *ended).max().unwrap();
-        (
-            ended.saturating_duration_since(started),
-            outcomes.into_iter().map(|(_, outcome)| outcome).collect(),
-        )
-    })
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap();
+        running.into_iter().map(join).collect()
+    });
+    let started = outcomes.iter().map(|(started, ..)| *started).min();
+    let ended = outcomes.iter().map(|(_, ended, _)| *ended).max();
+    (
+        ended.unwrap() - started.unwrap(),
+        outcomes.into_iter().map(|(.., outcome)| outcome).collect(),
+    )
 }
 
 /// The middle one of some samples.

@@ -1,0 +1,274 @@
+//! Table 5: leaves that are on the disk when the call returns, by one caller and by many at
+//! once, and how long the slowest hundredth of them takes.
+//!
+//! Every leave is the first of its user. The peers put one record of the same size on the
+//! disk for each:
+//!
+//! - a bare write: 4 KiB at the next place of a file that already has its length, then
+//!   fdatasync, by one caller; what the disk itself takes
+//! - sled, insert and flush: on Linux that flush ends in `sync_file_range`, which leaves
+//!   out the disk's cache, so a power cut may take what was flushed
+//! - sled, insert, flush and fdatasync of its file: as durable as a leave; with many
+//!   callers one thread flushes for all of them
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    reason = "a benchmark that fails stops, and its numbers are rounded when printed"
+)]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use support::inputs::user;
+use support::processes::temporary_folder;
+use support::report::{Report, Table};
+use support::{Contender, interleave, on_threads, percentile, quick, rounds, size};
+use tidegate::TidalDb;
+
+const CALLERS: [usize; 3] = [1, 8, 64];
+const TIDEGATE: &str = "tidegate, leave";
+const BARE: &str = "a bare 4 KiB write and fdatasync";
+const SHARED: &str = "sled, insert, flush and fdatasync, one flusher for all";
+const BLOCK: usize = 4096;
+const BLOCKS: u64 = 16_384;
+
+/// Somebody who puts the record of a user, by number, on the disk.
+struct Peer<'a> {
+    name: &'static str,
+    callers: &'static [usize],
+    leave: Box<dyn Fn(u64) + Sync + 'a>,
+    /// The next user's number, and so how many there were.
+    next: AtomicU64,
+}
+
+impl<'a> Peer<'a> {
+    fn new(name: &'static str, callers: &'static [usize], leave: impl Fn(u64) + Sync + 'a) -> Self {
+        Peer {
+            name,
+            callers,
+            leave: Box::new(leave),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets so many callers make leaves, and returns what one measurement found.
+    fn measure(&self, callers: usize) -> Sample {
+        let leaves = match callers {
+            1 => size(2_000, 20),
+            8 => size(8_000, 80),
+            _ => size(50_000, 640),
+        };
+        let each = leaves / callers as u64;
+        let (elapsed, latencies) = on_threads(callers, |_| {
+            let mut latencies = Vec::new();
+            for _ in 0..each {
+                // Relaxed: it counts and guards nothing.
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                let started = Instant::now();
+                (self.leave)(number);
+                latencies.push(started.elapsed().as_nanos() as f64 / 1_000.0);
+            }
+            latencies
+        });
+        Sample {
+            per_second: (each * callers as u64) as f64 / elapsed.as_secs_f64(),
+            p99_us: percentile(&latencies.concat(), 0.99),
+        }
+    }
+}
+
+struct Sample {
+    per_second: f64,
+    p99_us: f64,
+}
+
+/// Flushes for many callers at once.
+struct Flusher {
+    state: Mutex<State>,
+    wanted: Condvar,
+    flushed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    begun: u64,
+    finished: u64,
+    wanted: bool,
+    ended: bool,
+}
+
+impl Flusher {
+    /// Returns after a flush that began after this was called.
+    fn wait(&self) {
+        let mut state = self.state.lock().unwrap();
+        let mine = state.begun + 1;
+        if !state.wanted {
+            state.wanted = true;
+            self.wanted.notify_one();
+        }
+        while state.finished < mine {
+            state = self.flushed.wait(state).unwrap();
+        }
+    }
+
+    fn run(&self, flush: impl Fn()) {
+        let mut state = self.state.lock().unwrap();
+        while !state.ended {
+            if !state.wanted {
+                state = self.wanted.wait(state).unwrap();
+                continue;
+            }
+            state.wanted = false;
+            state.begun += 1;
+            drop(state);
+            flush();
+            state = self.state.lock().unwrap();
+            state.finished = state.begun;
+            self.flushed.notify_all();
+        }
+    }
+
+    fn end(&self) {
+        self.state.lock().unwrap().ended = true;
+        self.wanted.notify_one();
+    }
+}
+
+fn main() -> Result<()> {
+    let folder = temporary_folder()?;
+    let db = TidalDb::open(folder.path().join("tidegate"))?;
+    let file = preallocated(&folder.path().join("bare"))?;
+    let flushed = open_sled(&folder.path().join("flushed"))?;
+    let synced = open_sled(&folder.path().join("synced"))?;
+    let data_file = File::open(folder.path().join("synced").join("db"))?;
+    let flusher = Arc::new(Flusher {
+        state: Mutex::default(),
+        wanted: Condvar::new(),
+        flushed: Condvar::new(),
+    });
+    let flushing = thread::spawn({
+        let (flusher, synced) = (Arc::clone(&flusher), synced.clone());
+        move || {
+            flusher.run(|| {
+                synced.flush().unwrap();
+                data_file.sync_data().unwrap();
+            });
+        }
+    });
+
+    let insert = |db: &sled::Db, number: u64| {
+        let mut record = [1; 9];
+        record[1..].copy_from_slice(&number.to_le_bytes());
+        db.insert(user(number).to_be_bytes(), &record).unwrap();
+    };
+    let peers = [
+        Peer::new(TIDEGATE, &CALLERS, |number| {
+            db.leave_community_layer(user(number)).unwrap();
+        }),
+        Peer::new(BARE, &CALLERS[..1], |number| {
+            let mut block = [0; BLOCK];
+            block[..8].copy_from_slice(&number.to_le_bytes());
+            let offset = number % BLOCKS * BLOCK as u64;
+            file.write_all_at(&block, offset).unwrap();
+            file.sync_data().unwrap();
+        }),
+        Peer::new("sled, insert and flush", &CALLERS[..1], |number| {
+            insert(&flushed, number);
+            flushed.flush().unwrap();
+        }),
+        Peer::new(SHARED, &CALLERS, |number| {
+            insert(&synced, number);
+            flusher.wait();
+        }),
+    ];
+    let mut table = Table::new(
+        "Durable leaves",
+        peers.iter().map(|peer| peer.name.to_owned()),
+    );
+    measure(&peers, &mut table);
+
+    let leaves = |peer: &Peer<'_>| peer.next.load(Ordering::Relaxed);
+    ensure!(db.stats().leaves == leaves(&peers[0]));
+    ensure!(db.stats().left_users == leaves(&peers[0]));
+    let mut last = [0; 8];
+    let number = leaves(&peers[1]) - 1;
+    file.read_exact_at(&mut last, number % BLOCKS * BLOCK as u64)?;
+    ensure!(u64::from_le_bytes(last) == number);
+    ensure!(flushed.len() as u64 == leaves(&peers[2]));
+    ensure!(synced.len() as u64 == leaves(&peers[3]));
+
+    flusher.end();
+    flushing.join().unwrap();
+    let mut report = Report::new("durable_transitions");
+    report.tables.push(table);
+    report.publish()
+}
+
+fn measure(peers: &[Peer<'_>], table: &mut Table) {
+    // Fewer rounds are enough where each takes a second.
+    let rounds = if quick() { 2 } else { rounds().min(7) };
+    let mut by_callers = Vec::new();
+    for callers in CALLERS {
+        let taking_part = || {
+            let all = peers.iter().enumerate();
+            all.filter(|(_, peer)| peer.callers.contains(&callers))
+        };
+        let mut contenders: Vec<_> = taking_part()
+            .map(|(_, peer)| Contender::new(peer.name, move || peer.measure(callers)))
+            .collect();
+        let samples = interleave(&mut contenders, rounds);
+        let mut rates = vec![Vec::new(); peers.len()];
+        let mut latencies = rates.clone();
+        for ((row, _), samples) in taking_part().zip(samples) {
+            rates[row] = samples.iter().map(|sample| sample.per_second).collect();
+            latencies[row] = samples.iter().map(|sample| sample.p99_us).collect();
+        }
+        let baseline = if callers == 1 { BARE } else { SHARED };
+        let of_callers = if callers == 1 {
+            "1 caller".to_owned()
+        } else {
+            format!("{callers} callers")
+        };
+        table.column(
+            format!("{of_callers}, a second"),
+            Some(baseline),
+            rates.clone(),
+        );
+        table.column(format!("{of_callers}, p99 in µs"), None, latencies);
+        by_callers.push(rates);
+    }
+    let (one, many) = (&by_callers[0], &by_callers[CALLERS.len() - 1]);
+    let gain = one.iter().zip(many).map(|(one, many)| {
+        let rounds = one.iter().zip(many);
+        rounds.map(|(one, many)| many / one).collect()
+    });
+    let gain = gain.collect();
+    table.column("64 callers against 1", None, gain);
+}
+
+fn preallocated(path: &Path) -> Result<File> {
+    let file = File::options()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .open(path)?;
+    for block in 0..BLOCKS {
+        file.write_all_at(&[0; BLOCK], block * BLOCK as u64)?;
+    }
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn open_sled(folder: &Path) -> Result<sled::Db> {
+    Ok(sled::Config::new()
+        .path(folder)
+        .flush_every_ms(None)
+        .open()?)
+}
