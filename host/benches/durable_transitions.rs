@@ -1,7 +1,9 @@
 //! Table 5: leaves that are on the disk when the call returns, by one caller and by many at
 //! once, and how long the slowest hundredth of them takes.
 //!
-//! Every leave is the first of its user. The peers put one record of the same size on the
+//! Every leave is the first of its user. tidegate has it in its journal when the call
+//! returns and puts it into storage later; the table says how many leaves a second that
+//! makes too. The peers put one record of the same size on the
 //! disk for each:
 //!
 //! - a bare write: 4 KiB at the next place of a file that already has its length, then
@@ -34,6 +36,7 @@ use tidegate::TidalDb;
 
 const CALLERS: [usize; 3] = [1, 8, 64];
 const TIDEGATE: &str = "tidegate, leave";
+const STORED: &str = "tidegate, leave, until storage has it too";
 const BARE: &str = "a bare 4 KiB write and fdatasync";
 const SHARED: &str = "sled, insert, flush and fdatasync, one flusher for all";
 const BLOCK: usize = 4096;
@@ -44,6 +47,9 @@ struct Peer<'a> {
     name: &'static str,
     callers: &'static [usize],
     leave: Box<dyn Fn(u64) + Sync + 'a>,
+    /// Ends what a leave leaves to do after it has returned, which is the peer's own time
+    /// and not that of whoever is measured next.
+    settle: Box<dyn Fn() + Sync + 'a>,
     /// The next user's number, and so how many there were.
     next: AtomicU64,
 }
@@ -54,8 +60,14 @@ impl<'a> Peer<'a> {
             name,
             callers,
             leave: Box::new(leave),
+            settle: Box::new(|| ()),
             next: AtomicU64::new(0),
         }
+    }
+
+    fn settled_by(mut self, settle: impl Fn() + Sync + 'a) -> Self {
+        self.settle = Box::new(settle);
+        self
     }
 
     /// Lets so many callers make leaves, and returns what one measurement found.
@@ -77,8 +89,13 @@ impl<'a> Peer<'a> {
             }
             latencies
         });
+        let settling = Instant::now();
+        (self.settle)();
+        let settled = elapsed + settling.elapsed();
+        let leaves = (each * callers as u64) as f64;
         Sample {
-            per_second: (each * callers as u64) as f64 / elapsed.as_secs_f64(),
+            per_second: leaves / elapsed.as_secs_f64(),
+            settled_per_second: leaves / settled.as_secs_f64(),
             p99_us: percentile(&latencies.concat(), 0.99),
         }
     }
@@ -86,6 +103,8 @@ impl<'a> Peer<'a> {
 
 struct Sample {
     per_second: f64,
+    /// The same until nothing is left to do.
+    settled_per_second: f64,
     p99_us: f64,
 }
 
@@ -171,7 +190,8 @@ fn main() -> Result<()> {
     let peers = [
         Peer::new(TIDEGATE, &CALLERS, |number| {
             db.leave_community_layer(user(number)).unwrap();
-        }),
+        })
+        .settled_by(|| db.flush().unwrap()),
         Peer::new(BARE, &CALLERS[..1], |number| {
             let mut block = [0; BLOCK];
             block[..8].copy_from_slice(&number.to_le_bytes());
@@ -190,7 +210,11 @@ fn main() -> Result<()> {
     ];
     let mut table = Table::new(
         "Durable leaves",
-        peers.iter().map(|peer| peer.name.to_owned()),
+        peers
+            .iter()
+            .map(|peer| peer.name)
+            .chain([STORED])
+            .map(str::to_owned),
     );
     measure(&peers, &mut table);
 
@@ -224,9 +248,13 @@ fn measure(peers: &[Peer<'_>], table: &mut Table) {
             .map(|(_, peer)| Contender::new(peer.name, move || peer.measure(callers)))
             .collect();
         let samples = interleave(&mut contenders, rounds);
-        let mut rates = vec![Vec::new(); peers.len()];
+        let mut rates = vec![Vec::new(); peers.len() + 1];
         let mut latencies = rates.clone();
-        for ((row, _), samples) in taking_part().zip(samples) {
+        for ((row, peer), samples) in taking_part().zip(samples) {
+            if peer.name == TIDEGATE {
+                let settled = samples.iter().map(|sample| sample.settled_per_second);
+                rates[peers.len()] = settled.collect();
+            }
             rates[row] = samples.iter().map(|sample| sample.per_second).collect();
             latencies[row] = samples.iter().map(|sample| sample.p99_us).collect();
         }
