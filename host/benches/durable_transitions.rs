@@ -28,10 +28,13 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use support::inputs::user;
+use support::inputs::{mix, user};
 use support::processes::temporary_folder;
-use support::report::{Report, Table};
-use support::{Contender, interleave, on_threads, percentile, quick, rounds, size};
+use support::report::{Curve, Report, Table};
+use support::stores::Stores;
+use support::{
+    Contender, growth_sizes, interleave, median, on_threads, percentile, quick, rounds, size,
+};
 use tidegate::TidalDb;
 
 const CALLERS: [usize; 3] = [1, 8, 64];
@@ -232,6 +235,7 @@ fn main() -> Result<()> {
     flushing.join().unwrap();
     let mut report = Report::new("durable_transitions");
     report.tables.push(table);
+    report.curves = growth()?;
     report.publish()
 }
 
@@ -259,11 +263,7 @@ fn measure(peers: &[Peer<'_>], table: &mut Table) {
             latencies[row] = samples.iter().map(|sample| sample.p99_us).collect();
         }
         let baseline = if callers == 1 { BARE } else { SHARED };
-        let of_callers = if callers == 1 {
-            "1 caller".to_owned()
-        } else {
-            format!("{callers} callers")
-        };
+        let of_callers = of_callers(callers);
         table.column(
             format!("{of_callers}, a second"),
             Some(baseline),
@@ -279,6 +279,47 @@ fn measure(peers: &[Peer<'_>], table: &mut Table) {
     });
     let gain = gain.collect();
     table.column("64 callers against 1", None, gain);
+}
+
+/// How a leave grows with the number of users who left: users who did leave again, so
+/// that their number stays.
+fn growth() -> Result<Vec<Curve>> {
+    let stores = Stores::new()?;
+    let mut curves = Vec::new();
+    for left in growth_sizes(10_000_000) {
+        let path = stores.with_left(left)?;
+        let db = TidalDb::open(&path)?;
+        let before = db.stats().leaves;
+        let peer = Peer::new(TIDEGATE, &CALLERS, |number| {
+            db.leave_community_layer(user(mix(number) % left)).unwrap();
+        })
+        .settled_by(|| db.flush().unwrap());
+        for callers in [1, 64] {
+            let mut contenders = [Contender::new(TIDEGATE, || peer.measure(callers))];
+            let samples = interleave(&mut contenders, if quick() { 1 } else { 3 });
+            let each = samples[0].iter().map(|sample| 1e6 / sample.per_second);
+            curves.push(Curve {
+                chart: "Durable leaves".to_owned(),
+                line: of_callers(callers),
+                unit: "µs a leave".to_owned(),
+                points: vec![(left, median(&each.collect::<Vec<_>>()))],
+            });
+        }
+        let leaves = peer.next.load(Ordering::Relaxed);
+        drop(peer);
+        ensure!(db.stats().leaves == before + leaves && db.stats().left_users == left);
+        drop(db);
+        // Its journal is compacted again, as whoever opens the store next expects.
+        drop(TidalDb::open(&path)?);
+    }
+    Ok(Curve::merged(curves))
+}
+
+fn of_callers(callers: usize) -> String {
+    match callers {
+        1 => "1 caller".to_owned(),
+        _ => format!("{callers} callers"),
+    }
 }
 
 fn preallocated(path: &Path) -> Result<File> {

@@ -35,10 +35,13 @@ use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::vm::RegoVM;
 use support::inputs::{Population, user};
 use support::processes::RedisServer;
-use support::report::{Report, Table, number};
+use support::report::{Curve, Report, Table, number};
 use support::rules::{CommunityMembership, Instance, MembershipStatus, engine, load};
 use support::stores::Stores;
-use support::{Contender, interleave, maps, nanoseconds_each, repeats, rounds, rules, size};
+use support::{
+    Contender, growth_sizes, interleave, maps, median, nanoseconds_each, repeats, rounds, rules,
+    size,
+};
 use tidegate::FanOut;
 
 const BASELINE: &str = "DashMap, foldhash";
@@ -82,7 +85,50 @@ fn main() -> Result<()> {
     for left in [size(10_000, 1_000), size(1_000_000, 10_000)] {
         measure(left, &stores, &mut report)?;
     }
+    growth(&stores, &mut report)?;
     report.publish()
+}
+
+/// How a check grows with the number of users who left, throughput.
+fn growth(stores: &Stores, report: &mut Report) -> Result<()> {
+    let mut curves = Vec::new();
+    for left in growth_sizes(10_000_000) {
+        let db = stores.open_with_left(left)?;
+        let mut peers = [
+            peer("tidegate", move |user| db.fan_out(user)),
+            peer(BASELINE, maps::dash_map::<FoldHash>(left)),
+        ];
+        for population in Population::ALL {
+            let probes = probes(population, left);
+            let mut contenders = peers
+                .iter_mut()
+                .map(|peer| contender(peer, Way::Throughput, &probes, let_through(population)))
+                .collect::<Vec<_>>();
+            let samples = interleave(&mut contenders, rounds());
+            for (contender, samples) in contenders.iter().zip(samples) {
+                curves.push(Curve {
+                    chart: "Gate check".to_owned(),
+                    line: format!("{}, {}", contender.name, population.name()),
+                    unit: "ns a check".to_owned(),
+                    points: vec![(left, median(&samples))],
+                });
+            }
+        }
+    }
+    report.curves = Curve::merged(curves);
+    Ok(())
+}
+
+fn probes(population: Population, left: u64) -> Vec<u64> {
+    population.probes(left, left.clamp(1 << 12, 1 << 20), 1)
+}
+
+/// How many of each one probe are let through.
+fn let_through(population: Population) -> u64 {
+    match population {
+        Population::Left => 0,
+        Population::NeverLeft => 1,
+    }
 }
 
 fn measure(left: u64, stores: &Stores, report: &mut Report) -> Result<()> {
@@ -104,14 +150,10 @@ fn measure(left: u64, stores: &Stores, report: &mut Report) -> Result<()> {
     let mut chain = Table::new(title("dependent chain"), names());
     for population in Population::ALL {
         for (way, table) in [(Way::Throughput, &mut throughput), (Way::Chain, &mut chain)] {
-            let probes = population.probes(left, left.clamp(1 << 12, 1 << 20), 1);
-            let let_through = match population {
-                Population::Left => 0,
-                Population::NeverLeft => 1,
-            };
+            let probes = probes(population, left);
             let mut contenders = peers
                 .iter_mut()
-                .map(|peer| contender(peer, way, &probes, let_through))
+                .map(|peer| contender(peer, way, &probes, let_through(population)))
                 .collect::<Vec<_>>();
             let samples = interleave(&mut contenders, rounds());
             table.column(population.name(), Some(BASELINE), samples);

@@ -45,6 +45,14 @@ pub fn rounds() -> usize {
     if quick() { 2 } else { 9 }
 }
 
+/// The numbers of users by which growth is shown: powers of ten from 1,000 to `largest`.
+pub fn growth_sizes(largest: u64) -> impl Iterator<Item = u64> {
+    let largest = if quick() { 10_000 } else { largest };
+    (3..)
+        .map(|power| 10_u64.pow(power))
+        .take_while(move |size| *size <= largest)
+}
+
 /// Something that is measured beside others. Each call measures it once.
 pub struct Contender<'a, T = f64> {
     pub name: String,

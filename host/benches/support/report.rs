@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::median;
 use crate::processes::target_folder;
+use crate::{median, quick};
 
 /// What one benchmark found.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -70,6 +70,21 @@ impl Table {
             baseline: baseline.and_then(|name| self.rows.iter().position(|row| row == name)),
             samples,
         });
+    }
+}
+
+impl Curve {
+    /// Joins the points of the same line.
+    pub fn merged(parts: Vec<Curve>) -> Vec<Curve> {
+        let mut curves: Vec<Curve> = Vec::new();
+        for part in parts {
+            let same = |curve: &&mut Curve| curve.chart == part.chart && curve.line == part.line;
+            match curves.iter_mut().find(same) {
+                Some(curve) => curve.points.extend(part.points),
+                None => curves.push(part),
+            }
+        }
+        curves
     }
 }
 
@@ -157,7 +172,13 @@ impl Report {
 
 /// Where reports and the summary are kept.
 pub fn folder() -> Result<PathBuf> {
-    Ok(target_folder()?.join("benchmarks"))
+    let folder = target_folder()?.join("benchmarks");
+    // Small runs say nothing and take the place of nothing.
+    Ok(if quick() {
+        folder.join("quick")
+    } else {
+        folder
+    })
 }
 
 /// Three digits that count, and groups of three.
@@ -168,9 +189,9 @@ pub fn number(value: f64) -> String {
         size if size >= 0.1 => 2,
         _ => 4,
     };
-    let text = format!("{value:.decimals$}");
+    let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let mut grouped = String::new();
+    let mut grouped = if value < 0.0 { "-" } else { "" }.to_owned();
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index).is_multiple_of(3) {
             grouped.push(',');

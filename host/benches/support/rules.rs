@@ -23,6 +23,9 @@ pub use bindings::exports::tidegate::community::membership::{
 };
 pub use bindings::exports::tidegate::community::types::MembershipStatus;
 
+/// How many records one call of `restore` carries in the host.
+pub const RESTORE_BATCH: u64 = 4096;
+
 /// As in the host, which says why.
 const FUEL_PER_CALL: u64 = 50_000_000;
 const MAX_MEMORY_BYTES: usize = 16 << 20;

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use tempfile::TempDir;
@@ -53,12 +54,25 @@ impl Stores {
             let db = TidalDb::open(&unfinished)?;
             leave(&db, 0..left)?;
             drop(db);
+            let started = Instant::now();
             let db = TidalDb::open(&unfinished)?;
+            let seconds = started.elapsed().as_secs_f64();
+            fs::write(self.first_opening_of(left), seconds.to_string())?;
             ensure!(db.stats().left_users == left, "users who left are missing");
             drop(db);
             fs::rename(&unfinished, &path)?;
         }
         Ok(path)
+    }
+
+    /// The seconds of its first opening after the leaves.
+    pub fn first_opening(&self, left: u64) -> Result<f64> {
+        self.with_left(left)?;
+        Ok(fs::read_to_string(self.first_opening_of(left))?.parse()?)
+    }
+
+    fn first_opening_of(&self, left: u64) -> PathBuf {
+        self.root.join(format!("left-{left}.first-opening"))
     }
 
     /// That store, open.
