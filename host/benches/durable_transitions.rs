@@ -167,7 +167,7 @@ fn main() -> Result<()> {
     let folder = temporary_folder()?;
     let db = TidalDb::open(folder.path().join("tidegate"))?;
     let file = preallocated(&folder.path().join("bare"))?;
-    let flushed = open_sled(&folder.path().join("flushed"))?;
+    let unsynced = open_sled(&folder.path().join("unsynced"))?;
     let synced = open_sled(&folder.path().join("synced"))?;
     let data_file = File::open(folder.path().join("synced").join("db"))?;
     let flusher = Arc::new(Flusher {
@@ -203,8 +203,8 @@ fn main() -> Result<()> {
             file.sync_data().unwrap();
         }),
         Peer::new("sled, insert and flush", &CALLERS[..1], |number| {
-            insert(&flushed, number);
-            flushed.flush().unwrap();
+            insert(&unsynced, number);
+            unsynced.flush().unwrap();
         }),
         Peer::new(SHARED, &CALLERS, |number| {
             insert(&synced, number);
@@ -228,7 +228,7 @@ fn main() -> Result<()> {
     let number = leaves(&peers[1]) - 1;
     file.read_exact_at(&mut last, number % BLOCKS * BLOCK as u64)?;
     ensure!(u64::from_le_bytes(last) == number);
-    ensure!(flushed.len() as u64 == leaves(&peers[2]));
+    ensure!(unsynced.len() as u64 == leaves(&peers[2]));
     ensure!(synced.len() as u64 == leaves(&peers[3]));
 
     flusher.end();

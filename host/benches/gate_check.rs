@@ -52,10 +52,13 @@ enum Way {
     Chain,
 }
 
-/// Somebody who can be asked. Returns how many probes were let through.
+/// Asks about some users, and returns how many were let through.
+type Ask = dyn FnMut(Way, &[u64]) -> u64;
+
+/// Somebody who can be asked.
 struct Peer {
     name: &'static str,
-    ask: Box<dyn FnMut(Way, &[u64]) -> u64>,
+    ask: Box<Ask>,
 }
 
 fn peer(name: &'static str, mut check: impl FnMut(u64) -> FanOut + 'static) -> Peer {

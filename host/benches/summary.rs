@@ -21,6 +21,12 @@ const REPORTS: [&str; 8] = [
     "component",
 ];
 
+const COLORS: [RGBColor; 4] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+];
 const PANEL: (u32, u32) = (480, 360);
 const PANELS_IN_A_ROW: usize = 2;
 
@@ -113,8 +119,7 @@ fn plot_chart(panel: &Panel<'_>, chart: &str, curves: &[&Curve]) -> Result<()> {
         .x_label_formatter(&|users| power_of_ten(*users))
         .y_label_formatter(&|cost| number(*cost))
         .draw()?;
-    for (index, curve) in curves.iter().enumerate() {
-        let color = Palette99::pick(index).to_rgba();
+    for (curve, color) in curves.iter().zip(COLORS.iter().cycle()) {
         let style = color.stroke_width(2);
         axes.draw_series(LineSeries::new(curve.points.iter().copied(), style).point_size(3))?
             .label(&curve.line)

@@ -91,12 +91,14 @@ fn events(seed: u64, count: u64) -> Vec<Event> {
         .collect()
 }
 
+type Add = dyn Fn(&[Event]) + Sync;
+
 /// Somebody who adds signals up.
 struct Peer {
     name: &'static str,
     /// How many signals one thread adds in one measurement.
     signals: u64,
-    add: Box<dyn Fn(&[Event]) + Sync>,
+    add: Box<Add>,
     /// The sum of all counts, and of all weights.
     sums: Box<dyn Fn() -> (u64, u64) + Sync>,
 }
