@@ -4,12 +4,13 @@
 //! # The fence
 //!
 //! A signal is forwarded inside [`Gate::pass`], from the look-up to the end of the
-//! forwarding inside the user's shard, for absent users too. To change a user's entry the
-//! shard is closed, which waits for those inside and keeps everybody else out. So when
-//! [`Gate::shut`] returns, every signal of the user that was under way has been forwarded
-//! in full, and every later one finds the gate shut. A signal that finds its shard closed
-//! waits at the shard's turnstile, which whoever closes it holds, so signals that never
-//! pause hold nobody up.
+//! forwarding inside the user's shard, for absent users too. To take something away from a
+//! user the shard is closed, which waits for those inside and keeps everybody else out. So
+//! when [`Gate::shut`] returns, every signal of the user that was under way has been
+//! forwarded in full, and every later one finds the gate shut. A signal that finds its
+//! shard closed waits at the shard's turnstile, which whoever closes it holds, so signals
+//! that never pause hold nobody up. What takes nothing away from a user with an entry
+//! waits for nobody.
 //!
 //! DashMap's own lock would do the same, but each look-up writes it twice, and two
 //! threads that pass it on to each other are slower than one. Signals therefore enter by
@@ -33,6 +34,7 @@
 //! touched: not the component, not storage, no code of a caller. Nothing inside `pass`
 //! asks the gate again: it would wait at the turnstile for a writer that waits for it.
 
+mod entry;
 mod fence;
 mod sync;
 
@@ -45,30 +47,11 @@ use parking_lot::Mutex;
 use thread_local::ThreadLocal;
 
 use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
+use entry::{Entry, SharedEntry};
 use fence::{Fence, Inside, Slot};
 
 /// Many: a shard that grows keeps signals out for as long as it takes to move its users.
 const SHARDS: usize = 1024;
-
-/// What the gate holds for one user with a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    left_at_ns: Option<NonZeroU64>,
-    status: MembershipStatus,
-    fan_out: FanOut,
-    standing: Standing,
-}
-
-impl Entry {
-    fn settled(membership: &CommunityMembership, fan_out: FanOut) -> Self {
-        Entry {
-            left_at_ns: membership.left_at_ns.and_then(NonZeroU64::new),
-            status: membership.status,
-            fan_out,
-            standing: Standing::Settled,
-        }
-    }
-}
 
 /// How far an entry can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +86,9 @@ pub(crate) struct Census {
 /// The map of users with a record. A user without an entry is active.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Changed in `write` alone, with the shard closed or by who has the gate to itself.
-    entries: DashMap<u64, Entry, RandomState>,
+    /// Entries are added in `write` alone, with the shard closed or by who has the gate to
+    /// itself, and never taken out.
+    entries: DashMap<u64, SharedEntry, RandomState>,
     /// What a user without an entry may do: everything, unless transitions were lost
     /// and nobody knows whose.
     default: FanOut,
@@ -112,7 +96,7 @@ pub(crate) struct Gate {
     /// A slot that a thread has made is seen by whoever closes a shard later, like what
     /// the thread stores in it: it is made before the barrier.
     slots: ThreadLocal<Slot>,
-    /// One for each shard of `entries`, held by whoever closes it.
+    /// One for each shard of `entries`, held by whoever closes it or sets an entry.
     turnstiles: Box<[CachePadded<Mutex<()>>]>,
 }
 
@@ -173,27 +157,23 @@ impl Gate {
         // SAFETY: the pointer is to the shard's table, which lives as long as `entries`.
         // It is changed in `write` alone, by who holds the gate as `&mut` or by a thread
         // that has closed the shard, which means that no thread is inside; this one is,
-        // until after the reference is gone.
+        // until after the reference is gone. Entries that are in it change as atomics.
         // Other threads inside, and those that hold the shard's lock for reading, read.
         let table = unsafe { &*self.entries.shards()[shard].data_ptr() };
         table
             .get(hash as u64, |(user, _)| *user == user_id)
-            .map_or(self.default, |(_, entry)| entry.get().fan_out)
+            .map_or(self.default, |(_, entry)| entry.get().fan_out())
     }
 
     /// What [`settle`](Self::settle) does, for a gate that no signal can be in.
     pub(crate) fn fill_settled(&mut self, membership: &CommunityMembership, fan_out: FanOut) {
-        self.write(membership.user_id, |entry| {
-            *entry = Entry::settled(membership, fan_out);
-        });
+        self.write(membership.user_id, Entry::settled(membership, fan_out));
     }
 
     /// What [`shut_as`](Self::shut_as) does, for a gate that no signal can be in.
     pub(crate) fn fill_shut(&mut self, user_id: u64, standing: Standing) {
-        self.write(user_id, |entry| {
-            entry.fan_out = FanOut::NONE;
-            entry.standing = standing;
-        });
+        let entry = self.shut_entry(user_id, |_| standing);
+        self.write(user_id, entry);
     }
 
     /// Shuts the gate for every user without an entry.
@@ -203,7 +183,11 @@ impl Gate {
 
     /// What the gate says of this user; `None` if it has no entry and is open.
     pub(crate) fn known(&self, user_id: u64) -> Option<Known> {
-        let Some(entry) = self.entries.get(&user_id).map(|entry| *entry) else {
+        let shard = self.entries.determine_map(&user_id);
+        let turnstile = self.turnstiles[shard].lock();
+        let entry = self.entry(user_id);
+        drop(turnstile);
+        let Some(entry) = entry else {
             return (self.default != FanOut::ALL).then_some(Known {
                 membership: CommunityMembership::never_left(user_id),
                 fan_out: self.default,
@@ -224,42 +208,60 @@ impl Gate {
     /// Shuts the gate for this user and keeps what is known of them. When this
     /// returns, no signal of the user that was let in before is still under way.
     pub(crate) fn shut(&self, user_id: u64) {
-        self.change(user_id, |entry| entry.fan_out = FanOut::NONE);
+        self.change(user_id, || self.shut_entry(user_id, |standing| standing));
     }
 
     /// Shuts the gate for this user and says how far what is known of them can
     /// still be relied on.
     pub(crate) fn shut_as(&self, user_id: u64, standing: Standing) {
-        self.change(user_id, |entry| {
-            entry.fan_out = FanOut::NONE;
-            entry.standing = standing;
-        });
+        self.change(user_id, || self.shut_entry(user_id, |_| standing));
     }
 
     /// Sets what storage holds for this user and what the policy makes of it.
     pub(crate) fn settle(&self, membership: &CommunityMembership, fan_out: FanOut) {
-        self.change(membership.user_id, |entry| {
-            *entry = Entry::settled(membership, fan_out);
-        });
+        self.change(membership.user_id, || Entry::settled(membership, fan_out));
     }
 
-    /// Changes a user's entry once the signals under way in its shard are through.
-    fn change(&self, user_id: u64, change: impl FnOnce(&mut Entry)) {
+    /// Sets a user's entry. If it takes something away, or there was none, no signal that
+    /// was let in by what was before is still under way when this returns.
+    fn change(&self, user_id: u64, entry: impl FnOnce() -> Entry) {
         let shard = self.entries.determine_map(&user_id);
         let _turnstile = self.turnstiles[shard].lock();
+        let entry = entry();
+        if let Some(shared) = self.entries.get(&user_id)
+            && entry.is_as_open_as(&shared.get())
+        {
+            // Nobody has to be waited for, and the table does not change.
+            shared.set(entry);
+            return;
+        }
         let _closed = self.fence.close(shard, || self.slots.iter());
-        self.write(user_id, change);
+        self.write(user_id, entry);
     }
 
-    /// Changes a user's entry, which is shut if there was none. No thread is inside its
-    /// shard.
-    fn write(&self, user_id: u64, change: impl FnOnce(&mut Entry)) {
+    /// Sets a user's entry, or adds one. No thread is inside its shard.
+    fn write(&self, user_id: u64, entry: Entry) {
+        match self.entries.entry(user_id) {
+            dashmap::Entry::Occupied(shared) => shared.get().set(entry),
+            dashmap::Entry::Vacant(place) => drop(place.insert(SharedEntry::new(entry))),
+        }
+    }
+
+    /// What there is of a user, shut.
+    fn shut_entry(&self, user_id: u64, standing: impl FnOnce(Standing) -> Standing) -> Entry {
         let never_left = CommunityMembership::never_left(user_id);
-        let mut entry = self
-            .entries
+        let before = self
             .entry(user_id)
-            .or_insert_with(|| Entry::settled(&never_left, FanOut::NONE));
-        change(&mut entry);
+            .unwrap_or_else(|| Entry::settled(&never_left, FanOut::NONE));
+        Entry {
+            fan_out: FanOut::NONE,
+            standing: standing(before.standing),
+            ..before
+        }
+    }
+
+    fn entry(&self, user_id: u64) -> Option<Entry> {
+        self.entries.get(&user_id).map(|entry| entry.get())
     }
 
     /// Every user with an entry.
@@ -270,6 +272,7 @@ impl Gate {
     pub(crate) fn census(&self) -> Census {
         let mut census = Census::default();
         for entry in &self.entries {
+            let entry = entry.get();
             match entry.standing {
                 Standing::Malformed | Standing::Lost => census.malformed += 1,
                 _ if entry.status == MembershipStatus::Left => census.left += 1,
