@@ -4,8 +4,9 @@
 pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(super) use std::thread::yield_now;
 
-use std::sync::atomic::{compiler_fence, fence};
+use std::sync::atomic::{AtomicU64, compiler_fence, fence};
 
+use parking_lot::Mutex;
 #[cfg(target_os = "linux")]
 use rustix::thread::{MembarrierCommand, membarrier};
 
@@ -14,11 +15,15 @@ use rustix::thread::{MembarrierCommand, membarrier};
 /// the other stored, at least one sees the other's value, if they pass different sides.
 ///
 /// Linux can have all threads of a process pass a barrier at once. Whoever passes the
-/// seldom side asks for that, and the often side costs nothing. Elsewhere both sides are
-/// a barrier of the thread's own.
+/// seldom side asks for that, one thread for all who wait, and the often side costs
+/// nothing. Elsewhere both sides are a barrier of the thread's own.
 #[derive(Debug)]
 pub(super) struct Barrier {
     is_process_wide: bool,
+    /// How many process-wide barriers were begun.
+    begun: AtomicU64,
+    /// The number of the last one that is done.
+    done: Mutex<u64>,
 }
 
 impl Barrier {
@@ -27,7 +32,11 @@ impl Barrier {
         let is_process_wide = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
         #[cfg(not(target_os = "linux"))]
         let is_process_wide = false;
-        Barrier { is_process_wide }
+        Barrier {
+            is_process_wide,
+            begun: AtomicU64::new(0),
+            done: Mutex::new(0),
+        }
     }
 
     /// The side that is passed often.
@@ -42,15 +51,33 @@ impl Barrier {
     /// The side that is passed seldom.
     pub(super) fn heavy(&self) {
         fence(Ordering::SeqCst);
-        #[cfg(target_os = "linux")]
-        if self.is_process_wide {
-            // It fails for want of memory alone; the slow one needs none. To go on
-            // without either would be to let a signal through.
-            while membarrier(MembarrierCommand::PrivateExpedited).is_err()
-                && membarrier(MembarrierCommand::Global).is_err()
-            {
-                yield_now();
-            }
+        if !self.is_process_wide {
+            return;
+        }
+        // One that begins from here on serves. SeqCst: so that what was stored before is
+        // seen by who begins it.
+        let needed = self.begun.load(Ordering::SeqCst) + 1;
+        // Others that are about to wait for one may do so now.
+        yield_now();
+        let mut done = self.done.lock();
+        if *done < needed {
+            let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+            process_wide_barrier();
+            *done = number;
         }
     }
 }
+
+#[cfg(target_os = "linux")]
+fn process_wide_barrier() {
+    // It fails for want of memory alone; the slow one needs none. To go on without either
+    // would be to let a signal through.
+    while membarrier(MembarrierCommand::PrivateExpedited).is_err()
+        && membarrier(MembarrierCommand::Global).is_err()
+    {
+        yield_now();
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn process_wide_barrier() {}
