@@ -33,7 +33,8 @@ use support::processes::temporary_folder;
 use support::report::{Curve, Report, Table};
 use support::stores::Stores;
 use support::{
-    Contender, growth_sizes, interleave, median, on_threads, percentile, quick, rounds, size,
+    Contender, growth_sizes, interleave, median, on_threads, percentile, quick, ratios, rounds,
+    size,
 };
 use tidegate::TidalDb;
 
@@ -273,12 +274,7 @@ fn measure(peers: &[Peer<'_>], table: &mut Table) {
         by_callers.push(rates);
     }
     let (one, many) = (&by_callers[0], &by_callers[CALLERS.len() - 1]);
-    let gain = one.iter().zip(many).map(|(one, many)| {
-        let rounds = one.iter().zip(many);
-        rounds.map(|(one, many)| many / one).collect()
-    });
-    let gain = gain.collect();
-    table.column("64 callers against 1", None, gain);
+    table.column("64 callers against 1", None, ratios(many, one));
 }
 
 /// How a leave grows with the number of users who left: users who did leave again, so

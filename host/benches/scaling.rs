@@ -16,7 +16,7 @@ use foldhash::fast::RandomState as FoldHash;
 use support::inputs::Population;
 use support::report::{Report, Table, number};
 use support::stores::Stores;
-use support::{Contender, interleave, maps, on_threads, repeats, rounds, size};
+use support::{Contender, interleave, maps, on_threads, ratios, repeats, rounds, size};
 use tidegate::FanOut;
 
 const THREADS: usize = 2;
@@ -104,11 +104,7 @@ fn measure(left: u64, stores: &Stores, report: &mut Report) -> Result<()> {
             .chunks(2)
             .map(|pair| (pair[0].clone(), pair[1].clone()))
             .unzip();
-        let speed_up = one.iter().zip(&two).map(|(one, two)| {
-            let rounds = one.iter().zip(two);
-            rounds.map(|(one, two)| one / two).collect()
-        });
-        let speed_up = speed_up.collect();
+        let speed_up = ratios(&one, &two);
         let name = population.name();
         table.column(format!("{name}, 1 thread, ns a check"), None, one);
         table.column(format!("{name}, {THREADS} threads, ns a check"), None, two);

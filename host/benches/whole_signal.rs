@@ -33,7 +33,7 @@ use serde_json::json;
 use support::inputs::{Random, user};
 use support::processes::{RedisServer, temporary_folder};
 use support::report::{Report, Table};
-use support::{Contender, interleave, on_threads, rounds, size};
+use support::{Contender, interleave, on_threads, ratios, rounds, size};
 use tidegate::{Profile, Signal, TidalDb};
 
 const THREADS: usize = 2;
@@ -159,11 +159,7 @@ fn main() -> Result<()> {
             .collect::<Vec<_>>()
     };
     let (one, two) = (column(0), column(1));
-    let speed_up = one.iter().zip(&two).map(|(one, two)| {
-        let rounds = one.iter().zip(two);
-        rounds.map(|(one, two)| one / two).collect()
-    });
-    let speed_up = speed_up.collect();
+    let speed_up = ratios(&one, &two);
     table.column("1 thread", Some(BASELINE), one);
     table.column(format!("{THREADS} threads"), Some(BASELINE), two);
     table.column("speed-up", None, speed_up);

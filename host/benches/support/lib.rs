@@ -136,6 +136,16 @@ pub fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> 
     )
 }
 
+/// What one has of the other's, in each round.
+pub fn ratios(one: &[Vec<f64>], other: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let rows = one.iter().zip(other);
+    rows.map(|(one, other)| {
+        let rounds = one.iter().zip(other);
+        rounds.map(|(one, other)| one / other).collect()
+    })
+    .collect()
+}
+
 /// The middle one of some samples.
 pub fn median(samples: &[f64]) -> f64 {
     percentile(samples, 0.5)
