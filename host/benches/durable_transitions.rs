@@ -8,6 +8,8 @@
 //!
 //! - a bare write: 4 KiB at the next place of a file that already has its length, then
 //!   fdatasync, by one caller; what the disk itself takes
+//! - the same at the end of a file that grows, as a journal does: the file system writes
+//!   the file's new length too
 //! - sled, insert and flush: on Linux that flush ends in `sync_file_range`, which leaves
 //!   out the disk's cache, so a power cut may take what was flushed
 //! - sled, insert, flush and fdatasync of its file: as durable as a leave; with many
@@ -20,6 +22,7 @@
 )]
 
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +45,7 @@ const CALLERS: [usize; 3] = [1, 8, 64];
 const TIDEGATE: &str = "tidegate, leave";
 const STORED: &str = "tidegate, leave, until storage has it too";
 const BARE: &str = "a bare 4 KiB write and fdatasync";
+const GROWING: &str = "the same at the end of a file that grows";
 const SHARED: &str = "sled, insert, flush and fdatasync, one flusher for all";
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 16_384;
@@ -168,6 +172,10 @@ fn main() -> Result<()> {
     let folder = temporary_folder()?;
     let db = TidalDb::open(folder.path().join("tidegate"))?;
     let file = preallocated(&folder.path().join("bare"))?;
+    let growing = File::options()
+        .create(true)
+        .append(true)
+        .open(folder.path().join("growing"))?;
     let unsynced = open_sled(&folder.path().join("unsynced"))?;
     let synced = open_sled(&folder.path().join("synced"))?;
     let data_file = File::open(folder.path().join("synced").join("db"))?;
@@ -211,6 +219,10 @@ fn main() -> Result<()> {
             insert(&synced, number);
             flusher.wait();
         }),
+        Peer::new(GROWING, &CALLERS[..1], |_| {
+            (&growing).write_all(&[0; BLOCK]).unwrap();
+            growing.sync_data().unwrap();
+        }),
     ];
     let mut table = Table::new(
         "Durable leaves",
@@ -231,6 +243,7 @@ fn main() -> Result<()> {
     ensure!(u64::from_le_bytes(last) == number);
     ensure!(unsynced.len() as u64 == leaves(&peers[2]));
     ensure!(synced.len() as u64 == leaves(&peers[3]));
+    ensure!(growing.metadata()?.len() == leaves(&peers[4]) * BLOCK as u64);
 
     flusher.end();
     flushing.join().unwrap();
