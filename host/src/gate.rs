@@ -50,8 +50,9 @@ use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
 use entry::{Entry, SharedEntry};
 use fence::{Fence, Inside, Slot};
 
-/// Many: a shard that grows keeps signals out for as long as it takes to move its users.
-const SHARDS: usize = 1024;
+/// Many, for a shard that grows keeps signals out for as long as it takes to move its
+/// users; and few enough for what every look-up needs of its shard to stay in the cache.
+const SHARDS: usize = 128;
 
 /// How far an entry can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

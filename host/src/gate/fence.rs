@@ -3,15 +3,15 @@
 //!
 //! A thread that enters says so in a slot of its own, then looks whether the shard is
 //! closed. Whoever changes the shard closes it, then looks into all slots. Between the
-//! two steps of each stands one side of a barrier, so one of the two sees the other: a
-//! thread that does not see the shard closed is one that is waited for.
+//! two steps of each stands a sequentially consistent fence, so one of the two sees the
+//! other: a thread that does not see the shard closed is one that is waited for.
 //!
 //! Which slots there are, and that one thread at a time closes a shard, is left to
 //! [`Gate`](super::Gate).
 
 use crossbeam_utils::CachePadded;
 
-use super::sync::{AtomicBool, AtomicUsize, Barrier, Ordering, yield_now};
+use super::sync::{AtomicBool, AtomicUsize, Ordering, fence, yield_now};
 
 /// The value of a slot whose thread is in no shard.
 const NOWHERE: usize = 0;
@@ -24,7 +24,6 @@ pub(super) struct Slot(CachePadded<AtomicUsize>);
 /// Which shards are closed.
 #[derive(Debug)]
 pub(super) struct Fence {
-    barrier: Barrier,
     closed: Box<[AtomicBool]>,
 }
 
@@ -44,7 +43,6 @@ impl Fence {
     /// A fence in front of so many shards, all of them open.
     pub(super) fn new(shards: usize) -> Self {
         Fence {
-            barrier: Barrier::new(),
             closed: (0..shards).map(|_| AtomicBool::new(false)).collect(),
         }
     }
@@ -52,10 +50,11 @@ impl Fence {
     /// Enters a shard; `None` if it is closed. The slot is this thread's, which is in no
     /// shard.
     pub(super) fn enter<'a>(&self, slot: &'a Slot, shard: usize) -> Option<Inside<'a>> {
-        // Relaxed: the barrier orders it before the look at `closed`.
+        // Relaxed: the fence orders it before the look at `closed`.
         slot.0.store(shard + 1, Ordering::Relaxed);
         let inside = Inside { slot };
-        self.barrier.light();
+        // The one in `close` is its other half.
+        fence(Ordering::SeqCst);
         // Acquire, with the release when it is opened again: who enters then sees what
         // was changed.
         let closed = self.closed[shard].load(Ordering::Acquire);
@@ -69,12 +68,12 @@ impl Fence {
     where
         S: Iterator<Item = &'a Slot>,
     {
-        // Relaxed: the barrier orders it before the look at the slots.
+        // Relaxed: the fence orders it before the look at the slots.
         self.closed[shard].store(true, Ordering::Relaxed);
         let closed = Closed {
             closed: &self.closed[shard],
         };
-        self.barrier.heavy();
+        fence(Ordering::SeqCst);
         for slot in slots() {
             // Acquire, with the release of whoever leaves: all that they did is done.
             while slot.0.load(Ordering::Acquire) == shard + 1 {

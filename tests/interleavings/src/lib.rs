@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     clippy::duplicate_mod,
-    reason = "the same fence, with its barrier and without"
+    reason = "the same fence, with its barriers and without"
 )]
 
 mod fenced;
@@ -39,6 +39,6 @@ fn changes_of_two_users_wait_for_each_other() {
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn without_its_barrier_the_fence_lets_a_signal_through() {
+fn without_its_barriers_the_fence_lets_a_signal_through() {
     loom::model(unfenced::scenarios::leave_during_a_signal);
 }
