@@ -39,6 +39,7 @@ mod fence;
 mod sync;
 
 use std::num::NonZeroU64;
+use std::sync::atomic::{self, Ordering};
 
 use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
@@ -94,8 +95,6 @@ pub(crate) struct Gate {
     /// and nobody knows whose.
     default: FanOut,
     fence: Fence,
-    /// A slot that a thread has made is seen by whoever closes a shard later, like what
-    /// the thread stores in it: it is made before the barrier.
     slots: ThreadLocal<Slot>,
     /// One for each shard of `entries`, held by whoever closes it or sets an entry.
     turnstiles: Box<[CachePadded<Mutex<()>>]>,
@@ -135,7 +134,11 @@ impl Gate {
 
     #[cold]
     fn make_slot(&self) -> &Slot {
-        self.slots.get_or_default()
+        let slot = self.slots.get_or_default();
+        // Whoever closes a shard has one too, before looking for slots: either they find
+        // this one, or this thread sees the shard closed.
+        atomic::fence(Ordering::SeqCst);
+        slot
     }
 
     /// Enters a shard that was closed, once it is open.
@@ -286,7 +289,7 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32};
     use std::thread;
     use std::time::Duration;
 
