@@ -56,7 +56,7 @@ fn module(leave: &str) -> String {
             (func (export "{interface}#leave") (param i64 i32 i32 i64 i64) (result i32) {leave})
             (func (export "{interface}#rejoin") (param i64 i32 i32 i64) (result i32) unreachable)
             (func (export "{interface}#status") (param i64 i32 i32 i32) (result i32) unreachable)
-            (func (export "{interface}#signal") (param i64 i32 i32 i64) (result i32) unreachable)
+            (func (export "{interface}#signal") (param i64 i32 i32 i64) (result i32) (i32.const 3))
             (func (export "{interface}#serialize-membership")
                 (param i64 i32 i32 i64) (result i32) unreachable)
             (func (export "{interface}#deserialize-membership")

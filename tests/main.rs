@@ -10,6 +10,9 @@
 /// The shipped component as a file: fresh, small, without imports.
 mod artifact;
 
+/// Programs of others: what they reach, what they are told, and what stops them.
+mod callers;
+
 /// The command-line tool from outside, each command and each error.
 mod cli;
 
@@ -54,6 +57,9 @@ mod model;
 
 /// MovieLens 100k through the CLI, beside plain loops.
 mod movielens;
+
+/// Other rules in the place of the shipped ones.
+mod policies;
 
 /// The power fails at any moment, and what the disk may then hold is opened.
 mod power_cut;

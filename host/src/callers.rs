@@ -26,7 +26,7 @@ use wasmtime::{Engine, Store};
 
 use crate::db::TidalDb;
 use crate::error::{Error, Result};
-use crate::sandbox;
+use crate::sandbox::{self, CONTRACT_VERSION};
 use bindings::CallerPre;
 use limits::Budget;
 use permission::Permission;
@@ -36,9 +36,6 @@ pub use limits::Limits;
 
 /// The package whose interface a caller imports, without its version.
 const PACKAGE: &str = "tidegate:community/";
-
-/// The interface that this host offers to callers.
-const OFFERED: &str = "tidegate:community/community-layer@0.1.0";
 
 /// How much a caller executes, in wasmtime's units of fuel, until it is seen whether its
 /// time is up: a few milliseconds.
@@ -206,16 +203,16 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<Session>> {
 /// Tells a caller that was built against another version of the contract, which the
 /// linker would only call missing.
 fn check_version(component: &Component, engine: &Engine) -> Result<(), String> {
-    let offered = [OFFERED, "tidegate:community/types@0.1.0"];
     let component_type = component.component_type();
-    let other = component_type
-        .imports(engine)
-        .map(|(name, _)| name)
-        .find(|name| name.starts_with(PACKAGE) && !offered.contains(name));
-    match other {
+    let is_other = |name: &&str| {
+        name.starts_with(PACKAGE)
+            && name.split_once('@').map(|(_, version)| version) != Some(CONTRACT_VERSION)
+    };
+    let mut imports = component_type.imports(engine).map(|(name, _)| name);
+    match imports.find(is_other) {
         None => Ok(()),
         Some(other) => Err(format!(
-            "it imports `{other}`, and this host offers `{OFFERED}`"
+            "it imports `{other}`, and this host offers version {CONTRACT_VERSION} of that package"
         )),
     }
 }

@@ -6,6 +6,9 @@ use std::path::Path;
 use wasmtime::component::Component;
 use wasmtime::{Cache, CacheConfig, Config, Engine, Trap};
 
+/// The version of the contract that this host speaks.
+pub(crate) const CONTRACT_VERSION: &str = "0.1.0";
+
 /// An engine whose stores count fuel. Compiled code is kept in `cache_folder`, an absolute
 /// path, if there is one.
 pub(crate) fn engine(cache_folder: Option<&Path>) -> wasmtime::Result<Engine> {

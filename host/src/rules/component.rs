@@ -9,7 +9,7 @@ use wasmtime::{Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
 use super::bindings::{Membership, MembershipComponent, MembershipComponentPre};
 use crate::error::{Error, Result};
-use crate::sandbox;
+use crate::sandbox::{self, CONTRACT_VERSION};
 
 /// What one call may execute, in wasmtime's units of fuel, about one for each
 /// instruction: a few tens of milliseconds. The largest call of the shipped
@@ -21,9 +21,6 @@ const MAX_MEMORY_BYTES: usize = 16 << 20;
 
 /// The interface that a component has to export, without its version.
 const INTERFACE: &str = "tidegate:community/membership";
-
-/// The version of the interface that this host speaks.
-const VERSION: &str = "0.1.0";
 
 /// A loaded component and the instance that answers at present.
 pub(super) struct Sandbox {
@@ -51,7 +48,7 @@ impl Sandbox {
         };
         let unfit = |error: wasmtime::Error| {
             refused(format!(
-                "its `{INTERFACE}` is not that of version {VERSION} ({error:#})"
+                "its `{INTERFACE}` is not that of version {CONTRACT_VERSION} ({error:#})"
             ))
         };
         let engine =
@@ -130,7 +127,7 @@ fn check_interface(component: &Component, engine: &Engine) -> Result<(), String>
             imports.join(", ")
         ));
     }
-    let wanted = format!("{INTERFACE}@{VERSION}");
+    let wanted = format!("{INTERFACE}@{CONTRACT_VERSION}");
     let exports: Vec<&str> = component_type
         .exports(engine)
         .map(|(name, _)| name)
