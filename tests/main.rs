@@ -22,6 +22,12 @@ mod compaction;
 /// Components that do not fit, refused or bounded.
 mod components;
 
+/// What `component check` says.
+mod conformance;
+
+/// The contract as a package that others depend on.
+mod contract;
+
 /// What a killed process had acknowledged.
 mod crash;
 

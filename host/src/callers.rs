@@ -133,7 +133,7 @@ impl Caller {
     ) -> Result<std::result::Result<String, String>> {
         let session = Session::new(Arc::clone(db), permission, limits, streams);
         let mut store = Store::new(&self.engine, session);
-        let outcome = self.within(limits.time, self.call(&mut store, args));
+        let outcome = within(limits.time, self.call(&mut store, args));
         let failed = |reason: String| Error::CallerFailed {
             caller: self.name.clone(),
             reason,
@@ -159,24 +159,6 @@ impl Caller {
         let caller = self.prepared.instantiate_async(&mut *store).await?;
         caller.call_run(store, args).await
     }
-
-    /// What `work` comes to; `None` if it takes longer than `time`.
-    fn within<R>(
-        &self,
-        time: Duration,
-        work: impl Future<Output = wasmtime::Result<R>>,
-    ) -> Option<wasmtime::Result<R>> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
-            Err(error) => return Some(Err(error.into())),
-        };
-        runtime
-            .block_on(async { tokio::time::timeout(time, work).await })
-            .ok()
-    }
 }
 
 impl fmt::Debug for Caller {
@@ -190,6 +172,22 @@ impl fmt::Debug for Caller {
 impl fmt::Debug for Streams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Streams").finish_non_exhaustive()
+    }
+}
+
+/// What `work` comes to; `None` if it takes longer than `time`.
+fn within<R>(
+    time: Duration,
+    work: impl Future<Output = wasmtime::Result<R>>,
+) -> Option<wasmtime::Result<R>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    match runtime {
+        Ok(runtime) => runtime
+            .block_on(async { tokio::time::timeout(time, work).await })
+            .ok(),
+        Err(error) => Some(Err(error.into())),
     }
 }
 

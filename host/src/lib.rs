@@ -42,4 +42,4 @@ pub use ledger::{
     Profile, Ranked, Scope, Signal, StoredPosition,
 };
 pub use membership::{CommunityMembership, FanOut, MembershipStatus, Transition};
-pub use rules::{Inspection, SHIPPED_COMPONENT, inspect_component};
+pub use rules::{Check, Inspection, SHIPPED_COMPONENT, check_component, inspect_component};

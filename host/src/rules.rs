@@ -5,12 +5,14 @@
 //! - `component`: the sandbox: wasmtime, its limits, its cache
 //! - `bindings`: the contract's types and the host's
 //! - `inspection`: what a component is, for a person to see
+//! - `conformance`: whether a component does what the contract says
 //!
-//! wasmtime is named nowhere else. Deciding is left to the component; what to do
+//! Deciding is left to the component; what to do
 //! about it is left to the handle `TidalDb`.
 
 mod bindings;
 mod component;
+mod conformance;
 mod inspection;
 
 use std::path::Path;
@@ -19,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
 use component::Sandbox;
 
+pub use conformance::{Check, check_component};
 pub use inspection::{Inspection, inspect_component};
 
 /// The component of rules that ships with this crate: the nine-byte record, and the
@@ -186,6 +189,17 @@ impl Rules {
             )),
             Err(error) => Err(error),
         }
+    }
+
+    /// The membership that a record stands for; `None` if it is malformed. The host goes
+    /// by [`status`](Self::status), which says the same and why.
+    fn deserialize(&self, user_id: u64, record: &[u8]) -> Result<Option<CommunityMembership>> {
+        let membership = self
+            .sandbox
+            .call("deserialize-membership", |exports, store| {
+                exports.call_deserialize_membership(store, user_id, record)
+            })?;
+        Ok(membership.map(Into::into))
     }
 
     /// The memberships of many stored records and what the policy makes of them,

@@ -90,9 +90,9 @@
     (i32.const 0))
 
   (func (export "tidegate:community/membership@0.1.0#restore")
-    (param $users i32) (param $count i32) (param $lengths i32) (param i32)
-    (param $record i32) (param i32) (result i32)
-    (local $entry i32) (local $left i32)
+    (param $users i32) (param $count i32) (param $lengths i32) (param $known i32)
+    (param $record i32) (param $rest i32) (result i32)
+    (local $entry i32) (local $left i32) (local $length i32)
     (;each;)
     (i32.store (i32.const 0) (i32.const 1024))
     (i32.store (i32.const 4) (local.get $count))
@@ -101,14 +101,22 @@
     (block $done (loop $next
       (br_if $done (i32.eqz (local.get $left)))
       (i64.store (local.get $entry) (i64.const 0))
-      (if (call $is_record (local.get $record) (i32.load (local.get $lengths))) (then
+      ;; A record whose length or bytes are missing leaves none for those behind it.
+      (local.set $length (i32.const -1))
+      (if (local.get $known) (then (local.set $length (i32.load (local.get $lengths)))))
+      (if (i32.gt_u (local.get $length) (local.get $rest))
+        (then (local.set $length (i32.const 0)) (local.set $rest (i32.const 0))))
+      (if (call $is_record (local.get $record) (local.get $length)) (then
         (i32.store8 (local.get $entry) (i32.const 1))
         (call $read (i32.add (local.get $entry) (i32.const 8))
           (i64.load (local.get $users)) (local.get $record))
         (i32.store8 offset=40 (local.get $entry)
           (call $fan_out (i32.load8_u (local.get $record))))))
-      (local.set $record (i32.add (local.get $record) (i32.load (local.get $lengths))))
-      (local.set $lengths (i32.add (local.get $lengths) (i32.const 4)))
+      (local.set $record (i32.add (local.get $record) (local.get $length)))
+      (local.set $rest (i32.sub (local.get $rest) (local.get $length)))
+      (if (local.get $known) (then
+        (local.set $lengths (i32.add (local.get $lengths) (i32.const 4)))
+        (local.set $known (i32.sub (local.get $known) (i32.const 1)))))
       (local.set $users (i32.add (local.get $users) (i32.const 8)))
       (local.set $entry (i32.add (local.get $entry) (i32.const 48)))
       (local.set $left (i32.sub (local.get $left) (i32.const 1)))

@@ -1,0 +1,230 @@
+//! Whether a component does what the contract says, whatever its policy and its record:
+//! each promise of `wit/membership.wit` tried on memberships and bytes that are at the edge
+//! of something.
+
+use super::{MAX_RECORD_BYTES, Rules, StoredRecords};
+use crate::error::{Error, Result};
+use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
+
+/// 2^53 + 1 is the first number that a double-precision float can't hold.
+const USERS: [u64; 5] = [0, 1, 42, (1 << 53) + 1, u64::MAX];
+const INSTANTS_NS: [u64; 6] = [
+    1,
+    255,
+    256,
+    1_700_000_000_000_000_000,
+    (1 << 53) + 1,
+    u64::MAX,
+];
+
+/// The first check.
+const FITS: &str = "it imports nothing and exports the interface";
+
+/// One promise of the contract, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was tried, in a few words.
+    pub name: &'static str,
+    /// What the component did instead; `None` if it kept the promise.
+    pub failure: Option<String>,
+}
+
+/// Tries what the contract promises of a component of rules. The first check is whether it
+/// can be loaded; if not, it is the only one.
+///
+/// ```
+/// let checks = tidegate::check_component(tidegate::SHIPPED_COMPONENT);
+/// assert!(checks.iter().all(|check| check.failure.is_none()));
+/// ```
+pub fn check_component(bytes: &[u8]) -> Vec<Check> {
+    let loaded = Rules::load(bytes, "to check", None);
+    let check = |name, outcome: Result<()>| Check {
+        name,
+        failure: outcome.err().map(|error| match error {
+            Error::ComponentRefused { reason, .. } => reason,
+            other => other.to_string(),
+        }),
+    };
+    let rules = match loaded {
+        Ok(rules) => rules,
+        Err(error) => return vec![check(FITS, Err(error))],
+    };
+    vec![
+        check(FITS, Ok(())),
+        check("a user without a record is active", without_record(&rules)),
+        check("leaving sets the later boundary", leaving(&rules)),
+        check("rejoining keeps the boundary", rejoining(&rules)),
+        check("records read back as what was written", round_trip(&rules)),
+        check(
+            "other bytes are refused, or are a record",
+            other_bytes(&rules),
+        ),
+        check("restore says what status and signal say", restoring(&rules)),
+        check("all users who never left may do the same", policy(&rules)),
+    ]
+}
+
+/// Memberships of both standings, with and without a boundary.
+fn memberships() -> impl Iterator<Item = CommunityMembership> {
+    let instants = || [None].into_iter().chain(INSTANTS_NS.map(Some));
+    USERS.into_iter().flat_map(move |user_id| {
+        [MembershipStatus::Active, MembershipStatus::Left]
+            .into_iter()
+            .flat_map(move |status| {
+                instants().map(move |left_at_ns| CommunityMembership {
+                    user_id,
+                    status,
+                    left_at_ns,
+                })
+            })
+    })
+}
+
+fn without_record(rules: &Rules) -> Result<()> {
+    for user_id in USERS {
+        let found = rules.status(user_id, None)?;
+        let expected = CommunityMembership::never_left(user_id);
+        expect("status", &found, &expected, "a user without a record")?;
+    }
+    Ok(())
+}
+
+fn leaving(rules: &Rules) -> Result<()> {
+    for membership in memberships() {
+        for now_ns in INSTANTS_NS {
+            // That the result is right is checked there.
+            rules.leave(&membership, now_ns)?;
+        }
+    }
+    Ok(())
+}
+
+fn rejoining(rules: &Rules) -> Result<()> {
+    for membership in memberships() {
+        rules.rejoin(&membership)?;
+    }
+    Ok(())
+}
+
+fn round_trip(rules: &Rules) -> Result<()> {
+    for membership in memberships() {
+        // That `status` reads it back is checked there.
+        let record = rules.record(&membership)?;
+        let read = rules.deserialize(membership.user_id, &record)?;
+        expect(
+            "deserialize-membership",
+            &read,
+            &Some(membership),
+            "its own record",
+        )?;
+    }
+    Ok(())
+}
+
+/// Bytes near the records of some memberships, and bytes that are far from any.
+fn bytes(rules: &Rules) -> Result<Vec<Vec<u8>>> {
+    let mut bytes: Vec<Vec<u8>> = vec![vec![]];
+    for filler in [0, 1, 0xff] {
+        bytes
+            .extend([1, 8, 9, 10, MAX_RECORD_BYTES, MAX_RECORD_BYTES + 1].map(|n| vec![filler; n]));
+    }
+    for membership in memberships().filter(|membership| membership.user_id == 42) {
+        let record = rules.record(&membership)?;
+        bytes.push(record[..record.len() - 1].to_vec());
+        bytes.push([&record[..], &[0]].concat());
+        for at in 0..record.len() {
+            let mut changed = record.clone();
+            changed[at] ^= 0xff;
+            bytes.push(changed);
+        }
+        bytes.push(record);
+    }
+    Ok(bytes)
+}
+
+fn other_bytes(rules: &Rules) -> Result<()> {
+    for bytes in bytes(rules)? {
+        let read = status(rules, 42, &bytes)?;
+        let what = format!("the bytes {bytes:02x?}");
+        expect(
+            "deserialize-membership",
+            &rules.deserialize(42, &bytes)?,
+            &read,
+            &what,
+        )?;
+        if let Some(membership) = read {
+            let written = rules.record(&membership)?;
+            expect("serialize-membership", &written, &bytes, &what)?;
+        }
+    }
+    Ok(())
+}
+
+fn status(rules: &Rules, user_id: u64, bytes: &[u8]) -> Result<Option<CommunityMembership>> {
+    match rules.status(user_id, Some(bytes)) {
+        Ok(membership) => Ok(Some(membership)),
+        Err(Error::MalformedRecord { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn restoring(rules: &Rules) -> Result<()> {
+    let mut stored = StoredRecords::default();
+    let mut expected: Vec<Option<(CommunityMembership, FanOut)>> = Vec::new();
+    for (user_id, bytes) in USERS.into_iter().cycle().zip(bytes(rules)?) {
+        stored.push(user_id, &bytes);
+        expected.push(match status(rules, user_id, &bytes)? {
+            Some(membership) => Some((membership, rules.fan_out(&membership)?)),
+            None => None,
+        });
+    }
+    let what = "records and other bytes in turn";
+    expect("restore", &rules.restore(&stored)?, &expected, what)?;
+    expect(
+        "restore",
+        &rules.restore(&StoredRecords::default())?,
+        &vec![],
+        "nothing",
+    )?;
+
+    // The last one is a record, and its last byte is missing.
+    stored.bytes.pop();
+    if let Some(last) = expected.last_mut() {
+        *last = None;
+    }
+    expect(
+        "restore",
+        &rules.restore(&stored)?,
+        &expected,
+        "a record that is cut off",
+    )
+}
+
+fn policy(rules: &Rules) -> Result<()> {
+    let of = |user_id| rules.fan_out(&CommunityMembership::never_left(user_id));
+    let expected = of(0)?;
+    for user_id in USERS {
+        expect(
+            "signal",
+            &of(user_id)?,
+            &expected,
+            &format!("user {user_id}"),
+        )?;
+    }
+    Ok(())
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(
+    function: &'static str,
+    found: &T,
+    expected: &T,
+    what: &str,
+) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::ComponentFailed {
+        function,
+        reason: format!("for {what} it returned {found:?}, and {expected:?} was expected"),
+    })
+}
