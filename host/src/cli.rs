@@ -6,6 +6,7 @@
 //! - [`cohort`], [`community`], [`signal`], [`top`], [`store`] (stats, verify)
 //! - [`transfer`]: backup, restore, export, import
 //! - [`component`]: what a component is
+//! - [`run`](mod@run): callers
 //! - [`demo`]: the whole path, shown
 //! - [`output`]: lines for people, JSON for programs
 
@@ -16,6 +17,7 @@ mod demo;
 mod ingest;
 mod membership;
 mod output;
+mod run;
 mod signal;
 mod store;
 mod top;
@@ -97,6 +99,8 @@ enum Command {
     Export(transfer::ExportArguments),
     /// Read memberships that were exported
     Import(transfer::FileArgument),
+    /// Run a caller: a program in any language, with what it is allowed and no more
+    Run(run::RunArguments),
     /// Look at components of rules
     #[command(subcommand)]
     Component(component::ComponentCommand),
@@ -222,6 +226,7 @@ fn dispatch(arguments: Arguments) -> Result<Outcome> {
         Command::Restore(arguments) => transfer::restore(&context, &arguments),
         Command::Export(arguments) => transfer::export(&context, &arguments),
         Command::Import(arguments) => transfer::import(&context, &arguments),
+        Command::Run(arguments) => run::run(&context, arguments),
         Command::Component(command) => component::run(&context, command, arguments.component),
     }
 }

@@ -10,6 +10,7 @@
 //! - [`write_behind`]: the thread that writes at an interval what is in memory
 //! - [`fan_out`]: what a signal is added to, and the two places where the gate is
 //!   asked
+//! - [`swap`]: the rules exchanged while signals flow
 //! - [`verification`]: every record read and compared with the gate
 //! - [`backup`], [`transfer`]: the store in a file, and memberships as plain data
 //!
@@ -23,14 +24,17 @@ mod fan_out;
 mod history;
 mod opening;
 mod reconcile;
+mod swap;
 mod transfer;
 mod transitions;
 mod turns;
 mod verification;
 mod write_behind;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tempfile::TempDir;
 
 use crate::clock::HostClock;
@@ -119,7 +123,8 @@ pub struct TidalDb {
     write_behind: Option<WriteBehind>,
     ledger: Arc<Ledger>,
     gate: Gate,
-    rules: Rules,
+    /// Written by who exchanges them, while no transition is under way.
+    rules: RwLock<Rules>,
     turns: Turns,
     commit: Arc<GroupCommit>,
     clock: Arc<HostClock>,
@@ -128,6 +133,7 @@ pub struct TidalDb {
     unattributed_records: u64,
     /// What was lost, so that the gate is shut by default.
     loss: Loss,
+    path: PathBuf,
     _lock: StoreLock,
     temporary: Option<TempDir>,
 }

@@ -134,6 +134,31 @@ pub enum Error {
         /// What happened.
         reason: String,
     },
+
+    /// A caller asked for what it was not given. Nothing was done.
+    #[error("access denied: this caller was not given {what}")]
+    AccessDenied {
+        /// The function or the user that it asked for.
+        what: String,
+    },
+
+    /// A caller was refused when it was loaded.
+    #[error("the caller {caller} can't be run: {reason}")]
+    CallerRefused {
+        /// Where it came from.
+        caller: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A caller trapped or broke one of its limits. What it had done by then stays done.
+    #[error("the caller {caller} failed: {reason}")]
+    CallerFailed {
+        /// Where it came from.
+        caller: String,
+        /// What happened.
+        reason: String,
+    },
 }
 
 impl Error {

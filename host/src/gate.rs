@@ -22,7 +22,7 @@
 //!
 //! 1. the pause of transitions, then one user's turn (`db::turns`); or the change
 //!    lock (`ledger`)
-//! 2. the component's instance (`rules`), the ledger's commit lock, or, in `db::commit`,
+//! 2. the rules (`db`), then their instance (`rules`); the ledger's commit lock, or, in `db::commit`,
 //!    the writer of transitions, or whoever puts them into storage
 //! 3. the queue of transitions (`db::commit`), which nobody holds while waiting for
 //!    the writer, or those that wait for storage
@@ -39,6 +39,7 @@ mod fence;
 mod sync;
 
 use std::num::NonZeroU64;
+use std::sync::atomic::{self, Ordering};
 
 use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
@@ -90,23 +91,24 @@ pub(crate) struct Gate {
     /// Entries are added in `write` alone, with the shard closed or by who has the gate to
     /// itself, and never taken out.
     entries: DashMap<u64, SharedEntry, RandomState>,
-    /// What a user without an entry may do: everything, unless transitions were lost
-    /// and nobody knows whose.
-    default: FanOut,
+    /// What there is of a user without an entry, who never left: what the policy says, or
+    /// nothing if transitions were lost and nobody knows whose.
+    default: SharedEntry,
     fence: Fence,
-    /// A slot that a thread has made is seen by whoever closes a shard later, like what
-    /// the thread stores in it: it is made before the barrier.
     slots: ThreadLocal<Slot>,
     /// One for each shard of `entries`, held by whoever closes it or sets an entry.
     turnstiles: Box<[CachePadded<Mutex<()>>]>,
 }
 
 impl Gate {
-    pub(crate) fn new() -> Self {
+    /// A gate without entries; `default` is what the policy lets through for users who
+    /// never left.
+    pub(crate) fn new(default: FanOut) -> Self {
+        let never_left = CommunityMembership::never_left(0);
         let entries = DashMap::with_hasher_and_shard_amount(RandomState::default(), SHARDS);
         Gate {
             entries,
-            default: FanOut::ALL,
+            default: SharedEntry::new(Entry::settled(&never_left, default)),
             fence: Fence::new(SHARDS),
             slots: ThreadLocal::new(),
             turnstiles: (0..SHARDS).map(|_| CachePadded::default()).collect(),
@@ -135,7 +137,11 @@ impl Gate {
 
     #[cold]
     fn make_slot(&self) -> &Slot {
-        self.slots.get_or_default()
+        let slot = self.slots.get_or_default();
+        // Whoever closes a shard has one too, before looking for slots: either they find
+        // this one, or this thread sees the shard closed.
+        atomic::fence(Ordering::SeqCst);
+        slot
     }
 
     /// Enters a shard that was closed, once it is open.
@@ -163,7 +169,8 @@ impl Gate {
         let table = unsafe { &*self.entries.shards()[shard].data_ptr() };
         table
             .get(hash as u64, |(user, _)| *user == user_id)
-            .map_or(self.default, |(_, entry)| entry.get().fan_out())
+            .map_or(&self.default, |(_, entry)| entry.get())
+            .fan_out()
     }
 
     /// What [`settle`](Self::settle) does, for a gate that no signal can be in.
@@ -179,22 +186,24 @@ impl Gate {
 
     /// Shuts the gate for every user without an entry.
     pub(crate) fn shut_by_default(&mut self) {
-        self.default = FanOut::NONE;
+        self.default.set(Entry {
+            fan_out: FanOut::NONE,
+            standing: Standing::Lost,
+            ..self.default.get()
+        });
     }
 
-    /// What the gate says of this user; `None` if it has no entry and is open.
+    /// What the gate says of this user; `None` if it has no entry and it is known that
+    /// they never left.
     pub(crate) fn known(&self, user_id: u64) -> Option<Known> {
         let shard = self.entries.determine_map(&user_id);
         let turnstile = self.turnstiles[shard].lock();
         let entry = self.entry(user_id);
         drop(turnstile);
-        let Some(entry) = entry else {
-            return (self.default != FanOut::ALL).then_some(Known {
-                membership: CommunityMembership::never_left(user_id),
-                fan_out: self.default,
-                standing: Standing::Lost,
-            });
-        };
+        let entry = entry.or_else(|| {
+            let default = self.default.get();
+            (default.standing != Standing::Settled).then_some(default)
+        })?;
         Some(Known {
             membership: CommunityMembership {
                 user_id,
@@ -221,6 +230,45 @@ impl Gate {
     /// Sets what storage holds for this user and what the policy makes of it.
     pub(crate) fn settle(&self, membership: &CommunityMembership, fan_out: FanOut) {
         self.change(membership.user_id, || Entry::settled(membership, fan_out));
+    }
+
+    /// Takes away from every user what `next` does not let through. When this returns, no
+    /// signal that it would have held back is still under way.
+    pub(crate) fn narrow_to(&self, next: &Gate) {
+        let default = self.default.get();
+        self.change_default(default.narrowed_to(next.default.get().fan_out));
+        for (user_id, entry) in next.all() {
+            self.change(user_id, || {
+                let before = self.entry(user_id).unwrap_or(default);
+                before.narrowed_to(entry.fan_out)
+            });
+        }
+    }
+
+    /// Sets the entries that `next` has. Whoever's latest transition failed here stays
+    /// shut until one succeeds.
+    pub(crate) fn take_over(&self, next: &Gate) {
+        for (user_id, entry) in next.all() {
+            let is_unsettled = |entry: Entry| entry.standing == Standing::Unsettled;
+            if !self.entry(user_id).is_some_and(is_unsettled) {
+                self.change(user_id, || entry);
+            }
+        }
+        self.change_default(next.default.get());
+    }
+
+    fn all(&self) -> impl Iterator<Item = (u64, Entry)> {
+        self.entries.iter().map(|entry| (*entry.key(), entry.get()))
+    }
+
+    /// Sets what there is of users without an entry, and waits for every signal that was
+    /// let in by what was before.
+    fn change_default(&self, default: Entry) {
+        self.default.set(default);
+        for (shard, turnstile) in self.turnstiles.iter().enumerate() {
+            let _turnstile = turnstile.lock();
+            drop(self.fence.close(shard, || self.slots.iter()));
+        }
     }
 
     /// Sets a user's entry. If it takes something away, or there was none, no signal that
@@ -286,7 +334,7 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32};
     use std::thread;
     use std::time::Duration;
 
@@ -298,7 +346,7 @@ mod tests {
     /// turnstile, or a way to close the shard, it is never free.
     #[test]
     fn a_user_whose_signals_never_pause_can_leave() {
-        let gate = Gate::new();
+        let gate = Gate::new(FanOut::ALL);
         let (stop, inside) = (AtomicBool::new(false), AtomicU32::new(0));
         let signals = || {
             // Bounded, so that the test ends when it fails.
@@ -348,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_leave_waits_for_signals_under_way() {
-        let gate = Gate::new();
+        let gate = Gate::new(FanOut::ALL);
         // First of a user without an entry, then of one that has an entry.
         check_fence(&gate);
         gate.settle(&CommunityMembership::never_left(USER), FanOut::ALL);
@@ -357,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_user_without_an_entry_may_do_everything_unless_the_default_is_shut() {
-        let mut gate = Gate::new();
+        let mut gate = Gate::new(FanOut::ALL);
         assert!(gate.pass(USER, |fan_out| fan_out == FanOut::ALL));
         assert_eq!(gate.known(USER), None);
         gate.shut_by_default();

@@ -10,9 +10,12 @@
 //!  │      │  ──> ledger      aggregates, cohorts, communities, write-behind
 //!  │      │  ──> storage     partitions, keys, sled
 //!  │      └─ ──> journal     every transition once more, synced and numbered
-//!  └────> events             readers of event files
+//!  ├────> events             readers of event files
+//!  └────> callers ──> db     programs of others, run with what they were given
 //! ```
 
+#[cfg(feature = "callers")]
+pub mod callers;
 mod checksum;
 mod clock;
 mod config;
@@ -27,6 +30,7 @@ mod journal;
 mod ledger;
 mod membership;
 mod rules;
+mod sandbox;
 pub mod storage;
 
 pub use config::Config;

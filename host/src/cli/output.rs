@@ -14,6 +14,11 @@ impl Output {
         Output { json }
     }
 
+    /// Whether standard output holds one JSON object a line.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Prints `object` as one line of JSON, or else what `text` makes of it, and
     /// passes it on at once, so that what was acknowledged is seen. Where nobody
     /// reads any more the command goes on, and ends as it would have: `leave 1 2 |

@@ -10,8 +10,10 @@
 //! | `component-cache/` | compiled components, kept by wasmtime; may be deleted |
 
 use std::fs::{self, File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use super::commit::GroupCommit;
 use super::reconcile::reconcile;
@@ -24,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::journal::Location;
 use crate::ledger::Ledger;
+use crate::membership::CommunityMembership;
 use crate::rules::{Rules, SHIPPED_COMPONENT};
 use crate::storage::keys::{EntityId, Tag, encode_key, parse_key};
 use crate::storage::sled::SledEngine;
@@ -68,7 +71,7 @@ impl TidalDb {
             disk: config.disk,
             folder: path.clone(),
         };
-        let mut gate = Gate::new();
+        let mut gate = Gate::new(rules.fan_out(&CommunityMembership::never_left(0))?);
         let found = reconcile(&location, &storage, &rules, &mut gate)?;
         let malformed = gate.census().malformed + found.unattributed;
         if malformed > 0 {
@@ -93,13 +96,14 @@ impl TidalDb {
             write_behind: Some(write_behind),
             ledger,
             gate,
-            rules,
+            rules: RwLock::new(rules),
             turns: Turns::new(),
             commit,
             clock,
             storage,
             unattributed_records: found.unattributed,
             loss: found.loss,
+            path: config.path,
             _lock: lock,
             temporary: None,
         })
@@ -162,21 +166,32 @@ impl StoreLock {
 }
 
 fn load_rules(config: &Config) -> Result<Rules> {
-    // wasmtime takes no relative path.
-    let cache_folder = std::path::absolute(config.path.join("component-cache")).map_err(
-        Error::storage(format!("find the folder `{}`", config.path.display())),
-    )?;
     match &config.component {
-        None => Rules::load(SHIPPED_COMPONENT, "of this program", Some(&cache_folder)),
-        Some(file) => {
-            let name = format!("`{}`", file.display());
-            let bytes = fs::read(file).map_err(|error| Error::ComponentRefused {
-                component: name.clone(),
-                reason: format!("it can't be read ({error})"),
-            })?;
-            Rules::load(&bytes, &name, Some(&cache_folder))
-        }
+        None => Rules::load(
+            SHIPPED_COMPONENT,
+            "of this program",
+            Some(&cache_folder(&config.path)?),
+        ),
+        Some(file) => read_rules(file, &config.path),
     }
+}
+
+/// Loads the component in `file` for the store in the folder `store`.
+pub(super) fn read_rules(file: &Path, store: &Path) -> Result<Rules> {
+    let name = format!("`{}`", file.display());
+    let bytes = fs::read(file).map_err(|error| Error::ComponentRefused {
+        component: name.clone(),
+        reason: format!("it can't be read ({error})"),
+    })?;
+    Rules::load(&bytes, &name, Some(&cache_folder(store)?))
+}
+
+fn cache_folder(store: &Path) -> Result<PathBuf> {
+    // wasmtime takes no relative path.
+    std::path::absolute(store.join("component-cache")).map_err(Error::storage(format!(
+        "find the folder `{}`",
+        store.display()
+    )))
 }
 
 fn check_format(storage: &Storage, path: &Path) -> Result<()> {

@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::gate::{Gate, Standing};
 use crate::journal::mark::Mark;
 use crate::journal::{Content, Journal, Location};
+use crate::membership::CommunityMembership;
 use crate::rules::Rules;
 use crate::storage::keys::{EntityId, Tag, encode_key};
 use crate::storage::{Batch, Partition, Storage};
@@ -164,6 +165,28 @@ pub(super) fn reconcile(
         unattributed: found.unattributed,
         loss,
     })
+}
+
+/// What an opening with these rules would put into the gate. Nothing is repaired: that
+/// was done when the store was opened, with the `loss` that there was.
+pub(super) fn reread(
+    content: Option<&Content>,
+    storage: &Storage,
+    rules: &Rules,
+    loss: Loss,
+) -> Result<Gate> {
+    let applied = number(storage, Tag::AppliedSequence)?.unwrap_or(0);
+    let mut known = Knowledge::of_journal(content);
+    if known.sequences.missing(applied) > 0 || content.is_none() {
+        known.learn_from_store(storage)?;
+    }
+    let doubt = Doubt {
+        highest: known.sequences.highest_missing(applied),
+        accepted: loss.transitions == 0,
+    };
+    let mut gate = Gate::new(rules.fan_out(&CommunityMembership::never_left(0))?);
+    fill(&mut gate, rules, storage, &known, applied, doubt)?;
+    Ok(gate)
 }
 
 /// The number that ties store and journal together; a new one for a new store.

@@ -50,7 +50,7 @@ impl TidalDb {
             ));
         }
         let requests = self.replay(membership, transitions)?;
-        let fan_out = self.rules.fan_out(membership)?;
+        let fan_out = self.rules.read().fan_out(membership)?;
 
         self.gate.shut(user_id);
         // Signals from here on are behind all of it.
@@ -77,14 +77,14 @@ impl TidalDb {
         let mut requests = Vec::new();
         for transition in transitions {
             current = match transition.to {
-                MembershipStatus::Left => self.rules.leave(&current, transition.at_ns)?,
-                MembershipStatus::Active => self.rules.rejoin(&current)?,
+                MembershipStatus::Left => self.rules.read().leave(&current, transition.at_ns)?,
+                MembershipStatus::Active => self.rules.read().rejoin(&current)?,
             };
             requests.push(Request {
                 user_id,
                 at_ns: transition.at_ns,
                 to: transition.to,
-                record: self.rules.record(&current)?,
+                record: self.rules.read().record(&current)?,
                 replaces_keys: true,
             });
         }

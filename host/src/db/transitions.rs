@@ -27,7 +27,7 @@ struct Decision {
 }
 
 impl TidalDb {
-    pub(super) fn transition(
+    pub(crate) fn transition(
         &self,
         user_id: u64,
         to: MembershipStatus,
@@ -84,13 +84,13 @@ impl TidalDb {
     ) -> Result<Decision> {
         let current = self.current(user_id, known)?;
         let membership = match to {
-            MembershipStatus::Left => self.rules.leave(&current, at_ns)?,
-            MembershipStatus::Active => self.rules.rejoin(&current)?,
+            MembershipStatus::Left => self.rules.read().leave(&current, at_ns)?,
+            MembershipStatus::Active => self.rules.read().rejoin(&current)?,
         };
         Ok(Decision {
             membership,
-            fan_out: self.rules.fan_out(&membership)?,
-            record: self.rules.record(&membership)?,
+            fan_out: self.rules.read().fan_out(&membership)?,
+            record: self.rules.read().record(&membership)?,
         })
     }
 

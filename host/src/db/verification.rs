@@ -125,7 +125,7 @@ impl TidalDb {
         let Some(user_id) = user_of_record(key) else {
             return Ok(None);
         };
-        match self.rules.status(user_id, Some(record)) {
+        match self.rules.read().status(user_id, Some(record)) {
             Ok(membership) => Ok(Some(membership)),
             Err(Error::MalformedRecord { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -133,7 +133,7 @@ impl TidalDb {
     }
 
     fn agrees(&self, membership: &CommunityMembership) -> Result<bool> {
-        let fan_out = self.rules.fan_out(membership)?;
+        let fan_out = self.rules.read().fan_out(membership)?;
         Ok(self.gate.known(membership.user_id).is_some_and(|known| {
             known.standing == Standing::Settled
                 && known.membership == *membership
@@ -146,7 +146,7 @@ impl TidalDb {
         let key = encode_key(EntityId(user_id), Tag::CommunityLeave, b"");
         let read = || {
             let record = self.storage.partition(Partition::Memberships).get(&key)?;
-            self.rules.status(user_id, record.as_deref())
+            self.rules.read().status(user_id, record.as_deref())
         };
         match read() {
             Ok(_) => Error::MalformedRecord {

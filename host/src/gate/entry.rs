@@ -31,6 +31,18 @@ impl Entry {
         }
     }
 
+    /// The same, letting through no more than `fan_out` does.
+    pub(super) fn narrowed_to(self, fan_out: FanOut) -> Self {
+        Entry {
+            fan_out: FanOut {
+                cohort_attribution: self.fan_out.cohort_attribution && fan_out.cohort_attribution,
+                community_forwarding: self.fan_out.community_forwarding
+                    && fan_out.community_forwarding,
+            },
+            ..self
+        }
+    }
+
     /// Whether it lets through all that `other` does.
     pub(super) fn is_as_open_as(&self, other: &Entry) -> bool {
         (self.fan_out.cohort_attribution || !other.fan_out.cohort_attribution)
@@ -38,8 +50,9 @@ impl Entry {
     }
 }
 
-/// An entry in the map. It is set by one thread at a time, which holds the shard's
-/// turnstile or has the gate to itself, and so does who reads all of it.
+/// An entry in the map, or the one that stands for users without one. It is set by one
+/// thread at a time, which holds the shard's turnstile, keeps transitions from happening,
+/// or has the gate to itself, and so does who reads all of it.
 #[derive(Debug)]
 pub(super) struct SharedEntry {
     left_at_ns: AtomicU64,

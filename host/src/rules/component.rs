@@ -5,10 +5,11 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Cache, CacheConfig, Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+use wasmtime::{Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
 use super::bindings::{Membership, MembershipComponent, MembershipComponentPre};
 use crate::error::{Error, Result};
+use crate::sandbox;
 
 /// What one call may execute, in wasmtime's units of fuel, about one for each
 /// instruction: a few tens of milliseconds. The largest call of the shipped
@@ -53,8 +54,9 @@ impl Sandbox {
                 "its `{INTERFACE}` is not that of version {VERSION} ({error:#})"
             ))
         };
-        let engine = engine(cache_folder).map_err(|error| refused(format!("{error:#}")))?;
-        let component = compile(&engine, bytes).map_err(refused)?;
+        let engine =
+            sandbox::engine(cache_folder).map_err(|error| refused(format!("{error:#}")))?;
+        let component = sandbox::compile(&engine, bytes).map_err(refused)?;
         check_interface(&component, &engine).map_err(refused)?;
         let prepared = Linker::new(&engine)
             .instantiate_pre(&component)
@@ -116,28 +118,6 @@ impl Sandbox {
     }
 }
 
-pub(super) fn engine(cache_folder: Option<&Path>) -> wasmtime::Result<Engine> {
-    let mut config = Config::new();
-    config.wasm_component_model(true);
-    config.concurrency_support(false);
-    config.consume_fuel(true);
-    if let Some(folder) = cache_folder {
-        let mut cache = CacheConfig::new();
-        cache.with_directory(folder);
-        config.cache(Some(Cache::new(cache)?));
-    }
-    Engine::new(&config)
-}
-
-/// Compiles a component; an error says why the bytes are none.
-pub(super) fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, String> {
-    if !bytes.starts_with(b"\0asm") {
-        return Err("it is not WebAssembly in binary form".to_owned());
-    }
-    Component::from_binary(engine, bytes)
-        .map_err(|error| format!("it is no valid WebAssembly component ({error:#})"))
-}
-
 fn check_interface(component: &Component, engine: &Engine) -> Result<(), String> {
     let component_type = component.component_type();
     let imports: Vec<String> = component_type
@@ -166,15 +146,12 @@ fn check_interface(component: &Component, engine: &Engine) -> Result<(), String>
     )
 }
 
-/// What happened in a call, without the addresses of a backtrace.
+/// What happened in a call.
 fn reason(error: &wasmtime::Error) -> String {
-    match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => {
-            format!("it did not return within its limit of {FUEL_PER_CALL} instructions")
-        }
-        Some(trap) => trap.to_string(),
-        None => error.root_cause().to_string(),
+    if let Some(Trap::OutOfFuel) = error.downcast_ref() {
+        return format!("it did not return within its limit of {FUEL_PER_CALL} instructions");
     }
+    sandbox::reason(error)
 }
 
 impl std::fmt::Debug for Sandbox {

@@ -6,8 +6,9 @@ use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 
-use super::component::{Sandbox, compile, engine};
+use super::component::Sandbox;
 use crate::error::{Error, Result};
+use crate::sandbox;
 
 /// What [`inspect_component`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +40,8 @@ pub fn inspect_component(bytes: &[u8]) -> Result<Inspection> {
         component: NAME.to_owned(),
         reason,
     };
-    let engine = engine(None).map_err(|error| refused(format!("{error:#}")))?;
-    let component = compile(&engine, bytes).map_err(refused)?;
+    let engine = sandbox::engine(None).map_err(|error| refused(format!("{error:#}")))?;
+    let component = sandbox::compile(&engine, bytes).map_err(refused)?;
     let component_type = component.component_type();
     let mut exports = Vec::new();
     for (name, item) in component_type.exports(&engine) {

@@ -1,4 +1,5 @@
-//! The fence of the gate, its two barriers taken out: what loom must find fault with.
+//! The fence of the gate with stores that only release and no barriers, which is what
+//! loom takes its sequentially consistent stores for: it must find fault with that.
 
 #[path = "../../../host/src/gate/fence.rs"]
 mod fence;

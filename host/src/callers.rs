@@ -1,0 +1,229 @@
+//! Callers: programs that use a community layer without being its host. A caller is a
+//! component that imports `community-layer` and exports `run`; it may be written in any
+//! language, and nothing it does is trusted.
+//!
+//! - [`permission`]: which functions and which users it was given
+//! - `bindings`: the contract's types and the host's, and what each function does
+//! - `limits`: how much memory and output it may use
+//! - `surroundings`: what it gets of WASI
+//!
+//! wasmtime is named here and in the module `rules`. What a call does is left to
+//! [`TidalDb`].
+
+mod bindings;
+mod limits;
+pub mod permission;
+mod surroundings;
+
+use std::fmt;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Engine, Store};
+
+use crate::db::TidalDb;
+use crate::error::{Error, Result};
+use crate::sandbox;
+use bindings::CallerPre;
+use limits::Budget;
+use permission::Permission;
+use surroundings::Session;
+
+pub use limits::Limits;
+
+/// The package whose interface a caller imports, without its version.
+const PACKAGE: &str = "tidegate:community/";
+
+/// The interface that this host offers to callers.
+const OFFERED: &str = "tidegate:community/community-layer@0.1.0";
+
+/// How much a caller executes, in wasmtime's units of fuel, until it is seen whether its
+/// time is up: a few milliseconds.
+const FUEL_BETWEEN_LOOKS: u64 = 10_000_000;
+
+/// A loaded caller, which may be run any number of times.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use tidegate::TidalDb;
+/// use tidegate::callers::permission::{Function, Permission};
+/// use tidegate::callers::{Caller, Limits, Streams};
+///
+/// let db = Arc::new(TidalDb::open("a folder")?);
+/// let caller = Caller::load(&std::fs::read("caller.wasm")?, "`caller.wasm`", None)?;
+/// let permission = Permission::to([Function::Status, Function::Leave]).for_users([42]);
+/// match caller.run(&db, permission, &Limits::default(), Streams::of_process(), &[])? {
+///     Ok(outcome) => println!("{outcome}"),
+///     Err(reason) => eprintln!("{reason}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Caller {
+    name: String,
+    engine: Engine,
+    prepared: CallerPre<Session>,
+}
+
+/// Where a caller's standard output and error go.
+pub struct Streams {
+    /// Its standard output.
+    pub stdout: Box<dyn Write + Send>,
+    /// Its standard error.
+    pub stderr: Box<dyn Write + Send>,
+}
+
+impl Streams {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        Streams {
+            stdout: Box::new(std::io::stdout()),
+            stderr: Box::new(std::io::stderr()),
+        }
+    }
+}
+
+impl Caller {
+    /// Compiles and checks a caller; `name` says in errors which one. Compiled code is
+    /// kept in `cache_folder`, an absolute path, if there is one, and taken from there the
+    /// next time.
+    ///
+    /// [`Error::CallerRefused`] if it is no component, lacks `run`, or imports what this
+    /// host does not offer, such as another version of the interface.
+    pub fn load(bytes: &[u8], name: &str, cache_folder: Option<&Path>) -> Result<Self> {
+        let refused = |reason: String| Error::CallerRefused {
+            caller: name.to_owned(),
+            reason,
+        };
+        let engine =
+            sandbox::engine(cache_folder).map_err(|error| refused(format!("{error:#}")))?;
+        let component = sandbox::compile(&engine, bytes).map_err(refused)?;
+        check_version(&component, &engine).map_err(refused)?;
+        let prepared = linker(&engine)
+            .and_then(|linker| linker.instantiate_pre(&component))
+            .map_err(|error| {
+                refused(format!("it needs what this host does not offer: {error:#}"))
+            })?;
+        let prepared = CallerPre::new(prepared).map_err(|error| {
+            refused(format!(
+                "it does not export `run: func(args: list<string>) -> result<string, string>` ({error:#})"
+            ))
+        })?;
+        Ok(Caller {
+            name: name.to_owned(),
+            engine,
+            prepared,
+        })
+    }
+
+    /// Runs the caller once: calls its `run` with `args` and returns what that returned.
+    ///
+    /// It reaches nothing but the functions and users of `permission`; others answer with
+    /// the contract's error `access-denied`. Of WASI it gets `streams`, random numbers and
+    /// clocks that are exact to a millisecond, and no files, no network, no environment.
+    ///
+    /// [`Error::CallerFailed`] if it traps or breaks one of the `limits`. What it had done
+    /// by then stays done, and is whole.
+    pub fn run(
+        &self,
+        db: &Arc<TidalDb>,
+        permission: Permission,
+        limits: &Limits,
+        streams: Streams,
+        args: &[String],
+    ) -> Result<std::result::Result<String, String>> {
+        let session = Session::new(Arc::clone(db), permission, limits, streams);
+        let mut store = Store::new(&self.engine, session);
+        let outcome = self.within(limits.time, self.call(&mut store, args));
+        let failed = |reason: String| Error::CallerFailed {
+            caller: self.name.clone(),
+            reason,
+        };
+        match outcome {
+            None => Err(failed(format!("it did not end within {:?}", limits.time))),
+            Some(Err(error)) => Err(failed(reason(&error, store.data().budget()))),
+            Some(Ok(Ok(text) | Err(text))) if text.len() > limits.output_bytes => Err(failed(
+                format!("it returned more than {} bytes", limits.output_bytes),
+            )),
+            Some(Ok(returned)) => Ok(returned),
+        }
+    }
+
+    async fn call(
+        &self,
+        store: &mut Store<Session>,
+        args: &[String],
+    ) -> wasmtime::Result<std::result::Result<String, String>> {
+        store.limiter(Session::budget_mut);
+        store.set_fuel(u64::MAX)?;
+        store.fuel_async_yield_interval(Some(FUEL_BETWEEN_LOOKS))?;
+        let caller = self.prepared.instantiate_async(&mut *store).await?;
+        caller.call_run(store, args).await
+    }
+
+    /// What `work` comes to; `None` if it takes longer than `time`.
+    fn within<R>(
+        &self,
+        time: Duration,
+        work: impl Future<Output = wasmtime::Result<R>>,
+    ) -> Option<wasmtime::Result<R>> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return Some(Err(error.into())),
+        };
+        runtime
+            .block_on(async { tokio::time::timeout(time, work).await })
+            .ok()
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams").finish_non_exhaustive()
+    }
+}
+
+fn linker(engine: &Engine) -> wasmtime::Result<Linker<Session>> {
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    bindings::add_to_linker(&mut linker)?;
+    Ok(linker)
+}
+
+/// Tells a caller that was built against another version of the contract, which the
+/// linker would only call missing.
+fn check_version(component: &Component, engine: &Engine) -> Result<(), String> {
+    let offered = [OFFERED, "tidegate:community/types@0.1.0"];
+    let component_type = component.component_type();
+    let other = component_type
+        .imports(engine)
+        .map(|(name, _)| name)
+        .find(|name| name.starts_with(PACKAGE) && !offered.contains(name));
+    match other {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "it imports `{other}`, and this host offers `{OFFERED}`"
+        )),
+    }
+}
+
+/// What happened in a run, without the addresses of a backtrace.
+fn reason(error: &wasmtime::Error, budget: &Budget) -> String {
+    if budget.is_exceeded() {
+        return format!("it asked for more than {} bytes of memory", budget.bytes());
+    }
+    sandbox::reason(error)
+}
