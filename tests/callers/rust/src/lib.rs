@@ -42,8 +42,10 @@ fn session(user: u64) -> Result<String, String> {
     lines.push(signal(user)?);
 
     let history = layer::history(user).map_err(text)?;
-    let leaves = history.iter().filter(|entry| entry.to == MembershipStatus::Left);
-    if leaves.last().map(|entry| entry.at_ns) != Some(instant) {
+    let last_leave = history
+        .iter()
+        .rfind(|entry| entry.to == MembershipStatus::Left);
+    if last_leave.map(|entry| entry.at_ns) != Some(instant) {
         return Err("history has another instant than the leave".to_owned());
     }
     let steps: Vec<_> = history.iter().map(|entry| word(entry.to)).collect();
