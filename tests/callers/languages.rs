@@ -161,6 +161,29 @@ fn callers_that_do_harm_are_stopped_and_the_store_is_whole() {
     );
 }
 
+/// It looks for an environment, files, and input, and at the clocks, and writes to both
+/// standard streams.
+#[test]
+fn a_caller_finds_nothing_of_the_machine_and_its_output_is_passed_on() {
+    let Some(setting) = Setting::new() else {
+        return;
+    };
+    let caller = setting.file("bad-curious");
+    let found = "environment no, root no, folder no, passwords no, input no, \
+        clock 1000000 ns, finer no";
+    let run = setting.program.run(&["run", &caller]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    assert_eq!(run.stdout, format!("said on standard output\n{found}\n"));
+    assert_eq!(run.stderr, "said on standard error\n");
+
+    // With --json standard output is for the one object.
+    let run = setting.program.run(&["--json", "run", &caller]);
+    let object: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(object["outcome"], found);
+    let both = "said on standard output\nsaid on standard error\n";
+    assert_eq!(run.stderr, both);
+}
+
 #[test]
 fn rules_from_another_language_take_the_place_of_the_shipped_ones() {
     let Some(setting) = Setting::new() else {
