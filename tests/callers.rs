@@ -1,7 +1,9 @@
 //! Callers: what they reach, how errors come to them, and what stops them.
 //!
 //! Most of it is asked by a caller in text form, `callers/probe.wat`, which makes one call
-//! for one user and tells how it ended.
+//! for one user and tells how it ended. Those in other languages are in [`languages`].
+
+mod languages;
 
 use std::path::PathBuf;
 use std::sync::Arc;
