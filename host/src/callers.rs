@@ -64,7 +64,8 @@ pub struct Caller {
     prepared: CallerPre<Session>,
 }
 
-/// Where a caller's standard output and error go.
+/// Where a caller's standard output and error go. While one of them can't be written to,
+/// because nobody reads it, the run waits, for longer than its time if need be.
 pub struct Streams {
     /// Its standard output.
     pub stdout: Box<dyn Write + Send>,

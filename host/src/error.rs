@@ -136,7 +136,7 @@ pub enum Error {
     },
 
     /// A caller asked for what it was not given. Nothing was done.
-    #[error("access denied: this caller was not given {what}")]
+    #[error("this caller was not given {what}")]
     AccessDenied {
         /// The function or the user that it asked for.
         what: String,

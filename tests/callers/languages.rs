@@ -104,7 +104,7 @@ fn every_language_is_told_what_it_was_not_given() {
     };
     for language in LANGUAGES {
         let caller = setting.file(language);
-        let denied = "access-denied: access denied: this caller was not given";
+        let denied = "access-denied: this caller was not given";
         for (options, what) in [
             (&[][..], "the function `signal`"),
             (&["--allow", "signal,status"], "the function `leave`"),
