@@ -296,6 +296,8 @@ static size_t check_vectors(rules *rules, const json_t *vectors) {
       {"signal", check_signal},
       {"malformed", check_malformed},
   };
+  need(json_object_size(vectors) == sizeof groups / sizeof *groups, "vectors", NULL,
+       "there is a group that this check does not know");
   size_t count = 0;
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     size_t index;

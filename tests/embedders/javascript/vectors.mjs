@@ -2,11 +2,13 @@
 
 import { MalformedRecord } from "./membership.mjs";
 
+const GROUPS = ["leave", "malformed", "rejoin", "serde", "signal", "without_record"];
 const BOTH_WAYS = { cohortAttribution: true, communityForwarding: true };
 const NO_WAY = { cohortAttribution: false, communityForwarding: false };
 
 /** How many vectors agree; throws an error that names the first that does not. */
 export function checkVectors(rules, vectors) {
+  agree("vectors", "groups", GROUPS, Object.keys(vectors).sort());
   for (const vector of vectors.without_record) {
     const expected = membership(vector);
     agree("without_record", vector, expected, rules.status(expected.userId, undefined));

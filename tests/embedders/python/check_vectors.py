@@ -9,6 +9,7 @@ from itertools import chain
 from check_module import check as check_module
 from membership import MalformedRecord, Membership, Restored, Rules
 
+GROUPS = ["leave", "malformed", "rejoin", "serde", "signal", "without_record"]
 BOTH_WAYS = frozenset({"cohort-attribution", "community-forwarding"})
 
 
@@ -35,6 +36,7 @@ def is_malformed(rules: Rules, record: bytes) -> bool:
 
 
 def check_vectors(rules: Rules, vectors: dict) -> int:
+    agree("the groups of vectors", GROUPS, sorted(vectors))
     for vector in vectors["without_record"]:
         expected = membership(vector)
         agree(("without_record", vector), expected, rules.status(expected.user_id, None))

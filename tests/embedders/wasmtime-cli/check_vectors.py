@@ -12,6 +12,8 @@ from itertools import chain
 from check_module import check as check_module
 from membership import Membership, Rules, flags, membership, octets, option
 
+GROUPS = ["leave", "malformed", "rejoin", "serde", "signal", "without_record"]
+
 
 def standing(vector: dict) -> Membership:
     left_at_ns = vector["left_at_ns"]
@@ -29,6 +31,7 @@ def agree(vector: object, expected: str, found: str) -> None:
 
 
 def check_vectors(rules: Rules, vectors: dict) -> int:
+    agree("the groups of vectors", " ".join(GROUPS), " ".join(sorted(vectors)))
     for vector in vectors["without_record"]:
         expected = standing(vector)
         found = rules.status(expected.user_id, None)
