@@ -26,7 +26,7 @@ def agree(vector: object, expected: object, call, *arguments) -> None:
     try:
         found = call(*arguments)
     except Exception as error:
-        found = error
+        found = f"a failed call: {error}"
     if found != expected:
         sys.exit(f"python: {vector}\nexpected {expected!r}\nfound    {found!r}")
 
