@@ -28,7 +28,7 @@ export function u64(what, value) {
 
 /** The number that a text in decimal digits stands for, if it fits. */
 export function u64FromText(what, text) {
-  if (!/^-?[0-9]+$/.test(text)) {
+  if (!/^[0-9]+$/.test(text)) {
     throw new TypeError(`${what} is no whole number in digits: ${JSON.stringify(text)}`);
   }
   return u64(what, BigInt(text));
