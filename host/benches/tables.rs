@@ -4,6 +4,7 @@
 //! cargo bench                             # all of them
 //! cargo bench -- gate_check scaling       # some
 //! TIDEGATE_BENCH_QUICK=1 cargo bench      # all of them small, to see that they work
+//! TIDEGATE_BENCH_LARGEST=1000000 cargo bench  # growth up to a million users alone
 //! ```
 //!
 //! The tables are a package of their own, because Cargo compiles what a package needs for

@@ -45,9 +45,15 @@ pub fn rounds() -> usize {
     if quick() { 2 } else { 9 }
 }
 
-/// The numbers of users by which growth is shown: powers of ten from 1,000 to `largest`.
+/// The numbers of users by which growth is shown: powers of ten from 1,000 to `largest`, or
+/// to `TIDEGATE_BENCH_LARGEST` if that is less.
 pub fn growth_sizes(largest: u64) -> impl Iterator<Item = u64> {
-    let largest = if quick() { 10_000 } else { largest };
+    let bound = std::env::var("TIDEGATE_BENCH_LARGEST").map_or(u64::MAX, |bound| {
+        bound
+            .parse()
+            .expect("TIDEGATE_BENCH_LARGEST is a whole number")
+    });
+    let largest = if quick() { 10_000 } else { largest.min(bound) };
     (3..)
         .map(|power| 10_u64.pow(power))
         .take_while(move |size| *size <= largest)
