@@ -7,13 +7,13 @@ mod languages;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tidegate::callers::permission::{Function, Permission};
 use tidegate::callers::{Caller, Limits, Streams};
 use tidegate::storage::keys::{EntityId, Tag, encode_key};
-use tidegate::{Config, TidalDb};
+use tidegate::{Config, Scope, TidalDb};
 
 use crate::support::component::{from_text, from_text_with_contract};
 use crate::support::faults::{Fault, Machine, Operation};
@@ -243,6 +243,85 @@ fn a_caller_that_breaks_a_limit_is_stopped_and_the_store_is_whole() {
         assert!(error.starts_with(expected), "{error}");
         assert!(error.contains(reason), "{error}");
     }
+}
+
+/// It spends its time in the host, which no count of its own instructions shows.
+#[test]
+fn a_caller_that_never_stops_leaving_is_stopped_between_two_leaves() {
+    let endless = include_str!("callers/probe.wat").replace(
+        r#"(func (export "run") (param $args i32) (param $count i32) (result i32)"#,
+        r#"(func (export "run") (param $args i32) (param $count i32) (result i32)
+            (loop
+                (call $leave (i64.const 42) (i32.const 0))
+                (call $signal (i64.const 42) (i64.const 7) (i32.const 256) (i32.const 4)
+                    (f64.const 1) (i32.const 0))
+                (br 0))"#,
+    );
+    let endless = from_text_with_contract(&endless, "caller", |_| {});
+    let limits = Limits {
+        time: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let db = Arc::new(TidalDb::open(folder.path()).unwrap());
+    db.join_community(USER, "film").unwrap();
+    let streams = Streams {
+        stdout: Box::new(std::io::sink()),
+        stderr: Box::new(std::io::sink()),
+    };
+    let caller = Caller::load(&endless, "`endless`", None).unwrap();
+    let started = Instant::now();
+    let error = caller
+        .run(&db, everything(), &limits, streams, &[])
+        .unwrap_err();
+    assert!(error.to_string().contains("it did not end within 300ms"));
+    assert!(started.elapsed() < Duration::from_secs(30));
+
+    let leaves = db.stats().leaves;
+    assert!(leaves > 1);
+    let check = |db: &TidalDb| {
+        let history = db.community_layer_history(USER).unwrap();
+        assert_eq!(history.len() as u64, leaves);
+        let membership = db.community_layer_status(USER).unwrap();
+        assert_eq!(membership.left_at_ns, history.last().map(|last| last.at_ns));
+        // Stopped behind a leave or behind the signal after it.
+        assert!([leaves, leaves - 1].contains(&views(db, &Scope::Base, 7)));
+        assert_eq!(views(db, &community("film"), 7), 0);
+        assert!(db.verify().unwrap().is_clean());
+    };
+    check(&db);
+    drop(db);
+    check(&TidalDb::open(folder.path()).unwrap());
+}
+
+/// The first call of the host refuses what no signal may have, before it is looked at.
+#[test]
+fn a_caller_cannot_hand_megabytes_to_the_host() {
+    let large = include_str!("callers/probe.wat")
+        .replace(
+            "(memory (export \"memory\") 16)",
+            "(memory (export \"memory\") 64)",
+        )
+        .replace(
+            "(i32.const 256) (i32.const 4) (f64.const 1)",
+            "(i32.const 256) (i32.const 2000000) (f64.const 1)",
+        );
+    let large = from_text_with_contract(&large, "caller", |_| {});
+    let db = Arc::new(TidalDb::ephemeral().unwrap());
+    let streams = Streams {
+        stdout: Box::new(std::io::sink()),
+        stderr: Box::new(std::io::sink()),
+    };
+    let args = vec![String::new(); count(Function::Signal)];
+    let error = Caller::load(&large, "`large`", None)
+        .unwrap()
+        .run(&db, everything(), &Limits::default(), streams, &args)
+        .unwrap_err();
+    assert!(
+        error.to_string().starts_with("the caller `large` failed: "),
+        "{error}"
+    );
+    assert_eq!(db.stats().signals, 0);
 }
 
 #[test]

@@ -40,6 +40,28 @@ fn the_interface_is_the_one_that_its_version_was_published_with() {
     );
 }
 
+/// Before 1.0 the minor number is the one that says that something is no longer compatible.
+#[test]
+fn versions_that_count_as_compatible_have_the_same_interface() {
+    let mut interfaces = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(repository().join("tests/contract")).unwrap() {
+        let published = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let (package, interface) = published.split_once('\n').unwrap();
+        let (compatible, _patch) = package.rsplit_once('.').unwrap();
+        let is_since = |line: &&str| line.trim_start().starts_with("@since");
+        let interface: Vec<String> = interface
+            .lines()
+            .filter(|line| !is_since(line))
+            .map(str::to_owned)
+            .collect();
+        let known = interfaces
+            .entry(compatible.to_owned())
+            .or_insert_with(|| interface.clone());
+        assert_eq!(*known, interface, "{package}");
+    }
+    assert!(!interfaces.is_empty());
+}
+
 #[test]
 fn a_change_of_the_interface_is_seen() {
     let (resolve, package) = contract();

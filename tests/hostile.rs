@@ -239,7 +239,7 @@ fn a_membership_of_another_user_is_not_taken_from_any_function() {
         let error = Setting::new().transition_fails(&with(&[(mark, other)]));
         check_names(&error, function, "a membership of user 7 for user 42");
     }
-    let in_restored = "(i64.store (i32.const 1032) (i64.const 7))";
+    let in_restored = "(i64.store offset=8 (i32.load (i32.const 0)) (i64.const 7))";
     let error = Setting::new().open_fails(&with(&[("restore", in_restored)]));
     check_names(&error, "restore", "a membership of user 7 for user 43");
 }
@@ -338,8 +338,8 @@ fn restore_that_returns_other_counts_is_refused() {
 fn restore_that_contradicts_the_journal_opens_no_gate() {
     let setting = Setting::new();
     // Of user 43, who left: active, and may take part in all.
-    let lie = "(i32.store8 (i32.const 1040) (i32.const 0))
-        (i32.store8 (i32.const 1064) (i32.const 3))";
+    let lie = "(i32.store8 offset=16 (i32.load (i32.const 0)) (i32.const 0))
+        (i32.store8 offset=40 (i32.load (i32.const 0)) (i32.const 3))";
     let db = setting.open(&with(&[("restore", lie)])).unwrap();
     check_others(&db);
     assert!(matches!(
@@ -349,7 +349,7 @@ fn restore_that_contradicts_the_journal_opens_no_gate() {
     assert!(!db.verify().unwrap().is_clean());
     drop(db);
     // Left, without a boundary.
-    let no_boundary = "(i32.store8 (i32.const 1048) (i32.const 0))";
+    let no_boundary = "(i32.store8 offset=24 (i32.load (i32.const 0)) (i32.const 0))";
     check_others(&setting.open(&with(&[("restore", no_boundary)])).unwrap());
 }
 

@@ -2,14 +2,17 @@
 //! use.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
 use tidegate::{Config, Error, FanOut, MembershipStatus, TidalDb};
 
 use crate::support::component::from_text;
+use crate::support::faults::{Fault, Machine};
 use crate::support::{cohort, community, profile, signal, views};
 
 const LEFT: u64 = 42;
@@ -202,46 +205,89 @@ fn rules_that_do_not_fit_or_fail_are_not_taken() {
     assert!(error.contains("`missing.wasm`"), "{error}");
 }
 
-/// One policy lets cohorts gain, the other communities: whatever the moment, no user is
-/// let through to both.
+/// One policy lets cohorts gain, the other communities. While the rules are exchanged, no
+/// user is let through by the second as long as another is by the first, so that together
+/// they never give more than both policies do.
 #[test]
 fn while_two_policies_meet_nothing_passes_that_one_holds_back() {
     let setting = Setting::new();
     let db = TidalDb::open(setting.store()).unwrap();
+    // Enough for the exchange to take a while.
+    for user_id in 1_000..1_200 {
+        db.leave_community_layer(user_id).unwrap();
+        db.rejoin_community_layer(user_id).unwrap();
+    }
     let policies = [
         setting.file("cohorts.wasm", &rules(0, COHORT_BIT)),
         setting.file("communities.wasm", &rules(0, COMMUNITY_BIT)),
     ];
+    let fan_outs_of = [COHORTS, COMMUNITIES];
     db.swap_component(&policies[1]).unwrap();
+    // How many exchanges have begun or ended: odd while there is one.
+    let exchanges = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
-    let look = || {
-        let (mut seen, mut looks) = ([false; 2], 0);
-        while !stop.load(Ordering::Relaxed) {
-            for user_id in [REJOINED, NEVER_LEFT] {
-                let fan_out = db.fan_out(user_id);
-                assert_ne!(fan_out, FanOut::ALL);
-                seen[0] |= fan_out == COHORTS;
-                seen[1] |= fan_out == COMMUNITIES;
-            }
+    let look = |users: [u64; 2]| {
+        let mut seen = [0; 3];
+        while !stop.load(Ordering::SeqCst) {
+            let before = exchanges.load(Ordering::SeqCst);
+            let found = users.map(|user_id| db.fan_out(user_id));
             assert_eq!(db.fan_out(LEFT), FanOut::NONE);
-            looks += 1;
+            assert!(!found.contains(&FanOut::ALL));
+            let is_one_exchange = before % 2 == 1 && exchanges.load(Ordering::SeqCst) == before;
+            if !is_one_exchange {
+                continue;
+            }
+            // The first begins with 1 and goes to the first policy.
+            let new = fan_outs_of[before / 2 % 2];
+            let old = fan_outs_of[1 - before / 2 % 2];
+            assert!(
+                found != [new, old],
+                "a user has the new policy while another has the old one"
+            );
+            seen[0] += u32::from(found[0] == old);
+            seen[1] += u32::from(found[0] == FanOut::NONE);
+            seen[2] += u32::from(found[0] == new);
         }
-        (seen, looks)
+        seen
     };
     thread::scope(|scope| {
-        let looking = scope.spawn(look);
+        let looking = scope.spawn(|| look([1_100, NEVER_LEFT]));
         for _ in 0..50 {
-            for (policy, expected) in policies.iter().zip([COHORTS, COMMUNITIES]) {
+            for (policy, expected) in policies.iter().zip(fan_outs_of) {
+                exchanges.fetch_add(1, Ordering::SeqCst);
                 let swapped = db.swap_component(policy);
+                exchanges.fetch_add(1, Ordering::SeqCst);
                 let fan_outs = fan_outs(&db);
                 if swapped.is_err() || fan_outs != [FanOut::NONE, expected, expected] {
-                    stop.store(true, Ordering::Relaxed);
+                    stop.store(true, Ordering::SeqCst);
                     panic!("{swapped:?} {fan_outs:?}");
                 }
             }
         }
-        stop.store(true, Ordering::Relaxed);
-        let (seen, looks) = looking.join().unwrap();
-        assert_eq!(seen, [true; 2], "in {looks} looks");
+        stop.store(true, Ordering::SeqCst);
+        let seen = looking.join().unwrap();
+        assert!(seen[0] > 0, "nobody looked: {seen:?}");
     });
+}
+
+/// Whoever's leave failed is shut, whatever the new policy would give.
+#[test]
+fn an_exchange_of_rules_does_not_open_the_gate_of_a_failed_leave() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::default();
+    let config = Config::new(folder.path())
+        .flush_every(Duration::from_hours(1))
+        .engine(Arc::new(machine.clone()))
+        .disk(Arc::new(machine.clone()));
+    let db = TidalDb::from_config(config).unwrap();
+    machine.plan(0, Fault::Before);
+    db.leave_community_layer(LEFT).unwrap_err();
+    machine.heal();
+    let file = folder.path().join("all.wasm");
+    std::fs::write(&file, rules(3, 3)).unwrap();
+    db.swap_component(&file).unwrap();
+    assert_eq!(db.fan_out(LEFT), FanOut::NONE);
+    assert_eq!(db.fan_out(NEVER_LEFT), FanOut::ALL);
+    db.leave_community_layer(LEFT).unwrap();
+    assert_eq!(db.fan_out(LEFT), FanOut::ALL, "the new policy is in force");
 }

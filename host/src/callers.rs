@@ -19,6 +19,8 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use wasmtime::component::{Component, Linker};
@@ -26,7 +28,7 @@ use wasmtime::{Engine, Store};
 
 use crate::db::TidalDb;
 use crate::error::{Error, Result};
-use crate::sandbox::{self, CONTRACT_VERSION};
+use crate::sandbox::{self, Bound, CONTRACT_VERSION};
 use bindings::CallerPre;
 use limits::Budget;
 use permission::Permission;
@@ -37,9 +39,12 @@ pub use limits::Limits;
 /// The package whose interface a caller imports, without its version.
 const PACKAGE: &str = "tidegate:community/";
 
-/// How much a caller executes, in wasmtime's units of fuel, until it is seen whether its
-/// time is up: a few milliseconds.
-const FUEL_BETWEEN_LOOKS: u64 = 10_000_000;
+/// How long a caller executes, calls to the host included, until it is seen whether its
+/// time is up.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// How many bytes one call of a caller may hand to the host: more than any that succeeds.
+const MAX_CALL_BYTES: usize = 1 << 20;
 
 /// A loaded caller, which may be run any number of times.
 ///
@@ -95,8 +100,8 @@ impl Caller {
             caller: name.to_owned(),
             reason,
         };
-        let engine =
-            sandbox::engine(cache_folder).map_err(|error| refused(format!("{error:#}")))?;
+        let engine = sandbox::engine(Bound::Epochs, cache_folder)
+            .map_err(|error| refused(format!("{error:#}")))?;
         let component = sandbox::compile(&engine, bytes).map_err(refused)?;
         check_version(&component, &engine).map_err(refused)?;
         let prepared = linker(&engine)
@@ -117,6 +122,7 @@ impl Caller {
     }
 
     /// Runs the caller once: calls its `run` with `args` and returns what that returned.
+    /// Not from async code, which it would block.
     ///
     /// It reaches nothing but the functions and users of `permission`; others answer with
     /// the contract's error `access-denied`. Of WASI it gets `streams`, random numbers and
@@ -134,7 +140,7 @@ impl Caller {
     ) -> Result<std::result::Result<String, String>> {
         let session = Session::new(Arc::clone(db), permission, limits, streams);
         let mut store = Store::new(&self.engine, session);
-        let outcome = within(limits.time, self.call(&mut store, args));
+        let outcome = within(&self.engine, limits.time, self.call(&mut store, args));
         let failed = |reason: String| Error::CallerFailed {
             caller: self.name.clone(),
             reason,
@@ -155,8 +161,9 @@ impl Caller {
         args: &[String],
     ) -> wasmtime::Result<std::result::Result<String, String>> {
         store.limiter(Session::budget_mut);
-        store.set_fuel(u64::MAX)?;
-        store.fuel_async_yield_interval(Some(FUEL_BETWEEN_LOOKS))?;
+        store.set_hostcall_fuel(MAX_CALL_BYTES);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_async_yield_and_update(1);
         let caller = self.prepared.instantiate_async(&mut *store).await?;
         caller.call_run(store, args).await
     }
@@ -176,20 +183,32 @@ impl fmt::Debug for Streams {
     }
 }
 
-/// What `work` comes to; `None` if it takes longer than `time`.
+/// What `work` on this engine comes to; `None` if it takes longer than `time`.
 fn within<R>(
+    engine: &Engine,
     time: Duration,
     work: impl Future<Output = wasmtime::Result<R>>,
 ) -> Option<wasmtime::Result<R>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
-    match runtime {
-        Ok(runtime) => runtime
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return Some(Err(error.into())),
+    };
+    let (ended, is_ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        // Ends with the other end of the channel, also when the work panics.
+        scope.spawn(move || {
+            while is_ended.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
+                engine.increment_epoch();
+            }
+        });
+        let _ended = ended;
+        runtime
             .block_on(async { tokio::time::timeout(time, work).await })
-            .ok(),
-        Err(error) => Some(Err(error.into())),
-    }
+            .ok()
+    })
 }
 
 fn linker(engine: &Engine) -> wasmtime::Result<Linker<Session>> {
@@ -218,8 +237,15 @@ fn check_version(component: &Component, engine: &Engine) -> Result<(), String> {
 
 /// What happened in a run, without the addresses of a backtrace.
 fn reason(error: &wasmtime::Error, budget: &Budget) -> String {
+    let reason = match error.downcast_ref::<wasmtime_wasi::I32Exit>() {
+        Some(wasmtime_wasi::I32Exit(status)) => {
+            format!("it ended with exit status {status} instead of returning from `run`")
+        }
+        None => sandbox::reason(error),
+    };
     if budget.is_exceeded() {
-        return format!("it asked for more than {} bytes of memory", budget.bytes());
+        let bytes = budget.bytes();
+        return format!("it asked for more than {bytes} bytes of memory ({reason})");
     }
-    sandbox::reason(error)
+    reason
 }

@@ -377,6 +377,11 @@ mod tests {
 
     /// A leave of this user returns after the signal under way, or the test fails.
     fn check_fence(gate: &Gate) {
+        check_waits(gate, || gate.shut(USER));
+    }
+
+    /// A change returns after the signal of the user that is under way.
+    fn check_waits(gate: &Gate, change: impl FnOnce()) {
         let (entered, done) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -389,7 +394,7 @@ mod tests {
             while !entered.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
-            gate.shut(USER);
+            change();
             assert!(done.load(Ordering::SeqCst));
         });
     }
@@ -401,6 +406,22 @@ mod tests {
         check_fence(&gate);
         gate.settle(&CommunityMembership::never_left(USER), FanOut::ALL);
         check_fence(&gate);
+    }
+
+    /// Taking something away from everybody waits for signals under way, of users with an
+    /// entry and without.
+    #[test]
+    fn narrowing_waits_for_signals_under_way() {
+        for has_entry in [false, true] {
+            let (gate, mut next) = (Gate::new(FanOut::ALL), Gate::new(FanOut::NONE));
+            let membership = CommunityMembership::never_left(USER);
+            if has_entry {
+                gate.settle(&membership, FanOut::ALL);
+                next.fill_settled(&membership, FanOut::NONE);
+            }
+            check_waits(&gate, || gate.narrow_to(&next));
+            assert!(gate.pass(USER, |fan_out| fan_out == FanOut::NONE));
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What loading a component takes, of rules or of a caller: an engine that counts what
-//! is executed, compiled code kept in a folder, and errors without backtraces.
+//! What loading a component takes, of rules or of a caller: an engine that can stop it,
+//! compiled code kept in a folder, and errors without backtraces.
 
 use std::path::Path;
 
@@ -9,13 +9,24 @@ use wasmtime::{Cache, CacheConfig, Config, Engine, Trap};
 /// The version of the contract that this host speaks.
 pub(crate) const CONTRACT_VERSION: &str = "0.1.0";
 
-/// An engine whose stores count fuel. Compiled code is kept in `cache_folder`, an absolute
-/// path, if there is one.
-pub(crate) fn engine(cache_folder: Option<&Path>) -> wasmtime::Result<Engine> {
+/// How what a component executes is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// By instructions, which is the same on every machine.
+    Fuel,
+    /// By time, whatever it is spent on: the engine's epoch goes on from outside.
+    Epochs,
+}
+
+/// An engine. Compiled code is kept in `cache_folder`, an absolute path, if there is one.
+pub(crate) fn engine(bound: Bound, cache_folder: Option<&Path>) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config.wasm_component_model(true);
     config.concurrency_support(false);
-    config.consume_fuel(true);
+    match bound {
+        Bound::Fuel => config.consume_fuel(true),
+        Bound::Epochs => config.epoch_interruption(true),
+    };
     if let Some(folder) = cache_folder {
         let mut cache = CacheConfig::new();
         cache.with_directory(folder);

@@ -3,8 +3,8 @@
 ;; its marks: at the beginning of each function there is one with the function's name,
 ;; and `each` marks all of them.
 ;;
-;; Memory: 0 to 1,023 for the result of a call, 1,024 to 64 KiB for the entries of
-;; `restore`, arguments above that.
+;; Memory: 0 to 1,023 for the result of a call, arguments from 64 KiB on, and above those of
+;; `restore` its entries. Whatever a call took is free again in the next.
 (module
   (memory (export "memory") 16)
   (global $free (mut i32) (i32.const 65536))
@@ -57,6 +57,7 @@
     (param $user i64) (param $is_stored i32) (param $record i32) (param $length i32)
     (result i32)
     (;each;) (;status;)
+    (global.set $free (i32.const 65536))
     (i64.store (i32.const 0) (i64.const 0))
     (if (i32.eqz (local.get $is_stored)) (then
       (drop (call $membership (i32.const 8) (local.get $user) (i32.const 0) (i64.const 0)))
@@ -83,6 +84,7 @@
   (func (export "tidegate:community/membership@0.1.0#deserialize-membership")
     (param $user i64) (param $record i32) (param $length i32) (result i32)
     (;each;) (;deserialize;)
+    (global.set $free (i32.const 65536))
     (i64.store (i32.const 0) (i64.const 0))
     (if (call $is_record (local.get $record) (local.get $length)) (then
       (i32.store8 (i32.const 0) (i32.const 1))
@@ -94,9 +96,10 @@
     (param $record i32) (param $rest i32) (result i32)
     (local $entry i32) (local $left i32) (local $length i32)
     (;each;)
-    (i32.store (i32.const 0) (i32.const 1024))
+    (local.set $entry (global.get $free))
+    (global.set $free (i32.const 65536))
+    (i32.store (i32.const 0) (local.get $entry))
     (i32.store (i32.const 4) (local.get $count))
-    (local.set $entry (i32.const 1024))
     (local.set $left (local.get $count))
     (block $done (loop $next
       (br_if $done (i32.eqz (local.get $left)))

@@ -8,6 +8,10 @@ use wasmtime::ResourceLimiter;
 /// What an element of a table is counted as, in bytes: at least what it takes.
 const TABLE_ELEMENT_BYTES: usize = 16;
 
+/// How many instances of modules, tables, and memories a caller may have, each: enough for
+/// the runtimes of other languages.
+const MAX_PARTS: usize = 200;
+
 /// How much a caller may use in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -71,18 +75,33 @@ impl ResourceLimiter for Budget {
         &mut self,
         current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.take(desired.saturating_sub(current)))
+        // What the module's own limit refuses is not taken.
+        let is_possible = maximum.is_none_or(|maximum| desired <= maximum);
+        Ok(is_possible && self.take(desired.saturating_sub(current)))
     }
 
     fn table_growing(
         &mut self,
         current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
+        let is_possible = maximum.is_none_or(|maximum| desired <= maximum);
         let elements = desired.saturating_sub(current);
-        Ok(self.take(elements.saturating_mul(TABLE_ELEMENT_BYTES)))
+        Ok(is_possible && self.take(elements.saturating_mul(TABLE_ELEMENT_BYTES)))
+    }
+
+    fn instances(&self) -> usize {
+        MAX_PARTS
+    }
+
+    fn tables(&self) -> usize {
+        MAX_PARTS
+    }
+
+    fn memories(&self) -> usize {
+        MAX_PARTS
     }
 }

@@ -13,6 +13,7 @@ use tidegate::callers::permission::{Function, Permission};
 use tidegate::callers::{Caller, Limits, Streams};
 use tidegate::events::parse_id;
 
+use super::output::printable;
 use super::{Context, Outcome, complain};
 
 #[derive(Debug, Args)]
@@ -55,14 +56,19 @@ struct Returned {
 pub(super) fn run(context: &Context, arguments: RunArguments) -> Result<Outcome> {
     let name = format!("`{}`", arguments.caller.display());
     let bytes = fs::read(&arguments.caller).with_context(|| name.clone())?;
+    // One that may only read makes no store, and one that does not fit neither.
     let writes = arguments.allow.iter().any(|function| function.writes());
-    let db = Arc::new(if writes {
-        context.open()?
+    let existing = if writes {
+        None
     } else {
-        context.open_existing()?
-    });
+        Some(context.open_existing()?)
+    };
     let cache_folder = path::absolute(context.store().join("component-cache"))?;
     let caller = Caller::load(&bytes, &name, Some(&cache_folder))?;
+    let db = Arc::new(match existing {
+        Some(db) => db,
+        None => context.open()?,
+    });
 
     let mut permission = Permission::to(arguments.allow);
     if !arguments.users.is_empty() {
@@ -85,7 +91,7 @@ pub(super) fn run(context: &Context, arguments: RunArguments) -> Result<Outcome>
         Ok(outcome) => {
             context
                 .output
-                .print(&Returned { outcome }, |returned| returned.outcome.clone())?;
+                .print(&Returned { outcome }, |returned| lines(&returned.outcome))?;
             Ok(Outcome::Done)
         }
         Err(reason) => {
@@ -93,4 +99,10 @@ pub(super) fn run(context: &Context, arguments: RunArguments) -> Result<Outcome>
             Ok(Outcome::Failed)
         }
     }
+}
+
+/// What a caller returned, without what would move a terminal's cursor.
+fn lines(outcome: &str) -> String {
+    let lines: Vec<String> = outcome.split('\n').map(printable).collect();
+    lines.join("\n")
 }

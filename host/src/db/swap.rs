@@ -12,9 +12,9 @@ use super::{TidalDb, reconcile};
 use crate::error::Result;
 
 impl TidalDb {
-    /// Exchanges the component of rules for the one in `file`, and returns for how many
-    /// users the new one can't read what is stored: their gates are shut, and `verify`
-    /// names them. Signals go on meanwhile; leaves and rejoins wait.
+    /// Exchanges the component of rules for the one in `file`, and returns how many users
+    /// are shut because the new one can't read what is stored, or because it was lost
+    /// before: `verify` names them. Signals go on meanwhile; leaves and rejoins wait.
     ///
     /// When it returns, every signal is subject to the new policy. It lasts as long as
     /// this handle: what the store is opened with the next time is for
@@ -40,7 +40,7 @@ impl TidalDb {
             let malformed = next.census().malformed;
             if malformed > 0 {
                 tracing::warn!(
-                    "{malformed} membership records can't be read by the new rules; the gate is shut for their users until a leave or a rejoin writes new ones, and `verify` names them"
+                    "{malformed} membership records can't be read by the new rules, or were lost before; the gate is shut for their users until a leave or a rejoin writes new ones, and `verify` names them"
                 );
             }
             Ok(malformed)

@@ -83,14 +83,15 @@ impl TidalDb {
         at_ns: u64,
     ) -> Result<Decision> {
         let current = self.current(user_id, known)?;
+        let rules = self.rules.read();
         let membership = match to {
-            MembershipStatus::Left => self.rules.read().leave(&current, at_ns)?,
-            MembershipStatus::Active => self.rules.read().rejoin(&current)?,
+            MembershipStatus::Left => rules.leave(&current, at_ns)?,
+            MembershipStatus::Active => rules.rejoin(&current)?,
         };
         Ok(Decision {
             membership,
-            fan_out: self.rules.read().fan_out(&membership)?,
-            record: self.rules.read().record(&membership)?,
+            fan_out: rules.fan_out(&membership)?,
+            record: rules.record(&membership)?,
         })
     }
 

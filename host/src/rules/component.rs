@@ -9,7 +9,7 @@ use wasmtime::{Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
 use super::bindings::{Membership, MembershipComponent, MembershipComponentPre};
 use crate::error::{Error, Result};
-use crate::sandbox::{self, CONTRACT_VERSION};
+use crate::sandbox::{self, Bound, CONTRACT_VERSION};
 
 /// What one call may execute, in wasmtime's units of fuel, about one for each
 /// instruction: a few tens of milliseconds. The largest call of the shipped
@@ -51,8 +51,8 @@ impl Sandbox {
                 "its `{INTERFACE}` is not that of version {CONTRACT_VERSION} ({error:#})"
             ))
         };
-        let engine =
-            sandbox::engine(cache_folder).map_err(|error| refused(format!("{error:#}")))?;
+        let engine = sandbox::engine(Bound::Fuel, cache_folder)
+            .map_err(|error| refused(format!("{error:#}")))?;
         let component = sandbox::compile(&engine, bytes).map_err(refused)?;
         check_interface(&component, &engine).map_err(refused)?;
         let prepared = Linker::new(&engine)

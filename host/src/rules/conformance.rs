@@ -2,7 +2,9 @@
 //! each promise of `wit/membership.wit` tried on memberships and bytes that are at the edge
 //! of something.
 
-use super::{MAX_RECORD_BYTES, Rules, StoredRecords};
+use std::iter;
+
+use super::{MAX_RECORD_BYTES, RESTORE_BATCH, Rules, StoredRecords};
 use crate::error::{Error, Result};
 use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
 
@@ -16,6 +18,9 @@ const INSTANTS_NS: [u64; 6] = [
     (1 << 53) + 1,
     u64::MAX,
 ];
+
+/// In how many places a record is changed to see whether that is noticed.
+const MAX_CHANGED_PLACES: usize = 16;
 
 /// The first check.
 const FITS: &str = "it imports nothing and exports the interface";
@@ -65,8 +70,8 @@ pub fn check_component(bytes: &[u8]) -> Vec<Check> {
 }
 
 /// Memberships of both standings, with and without a boundary.
-fn memberships() -> impl Iterator<Item = CommunityMembership> {
-    let instants = || [None].into_iter().chain(INSTANTS_NS.map(Some));
+fn memberships() -> impl Iterator<Item = CommunityMembership> + Clone {
+    let instants = || iter::once(None).chain(INSTANTS_NS.map(Some));
     USERS.into_iter().flat_map(move |user_id| {
         [MembershipStatus::Active, MembershipStatus::Left]
             .into_iter()
@@ -132,7 +137,7 @@ fn bytes(rules: &Rules) -> Result<Vec<Vec<u8>>> {
         let record = rules.record(&membership)?;
         bytes.push(record[..record.len() - 1].to_vec());
         bytes.push([&record[..], &[0]].concat());
-        for at in 0..record.len() {
+        for at in (0..record.len()).step_by(record.len().div_ceil(MAX_CHANGED_PLACES)) {
             let mut changed = record.clone();
             changed[at] ^= 0xff;
             bytes.push(changed);
@@ -170,7 +175,8 @@ fn status(rules: &Rules, user_id: u64, bytes: &[u8]) -> Result<Option<CommunityM
 
 fn restoring(rules: &Rules) -> Result<()> {
     let mut stored = StoredRecords::default();
-    let mut expected: Vec<Option<(CommunityMembership, FanOut)>> = Vec::new();
+    let mut expected = Vec::new();
+    expect_restored(rules, &stored, &expected, "no records")?;
     for (user_id, bytes) in USERS.into_iter().cycle().zip(bytes(rules)?) {
         stored.push(user_id, &bytes);
         expected.push(match status(rules, user_id, &bytes)? {
@@ -178,26 +184,44 @@ fn restoring(rules: &Rules) -> Result<()> {
             None => None,
         });
     }
-    let what = "records and other bytes in turn";
-    expect("restore", &rules.restore(&stored)?, &expected, what)?;
-    expect(
-        "restore",
-        &rules.restore(&StoredRecords::default())?,
-        &vec![],
-        "nothing",
-    )?;
+    expect_restored(rules, &stored, &expected, "records and other bytes in turn")?;
 
     // The last one is a record, and its last byte is missing.
     stored.bytes.pop();
     if let Some(last) = expected.last_mut() {
         *last = None;
     }
-    expect(
-        "restore",
-        &rules.restore(&stored)?,
-        &expected,
-        "a record that is cut off",
-    )
+    expect_restored(rules, &stored, &expected, "a record that is cut off")?;
+    full_batch(rules)
+}
+
+/// As many records as the host hands over at once.
+fn full_batch(rules: &Rules) -> Result<()> {
+    let mut stored = StoredRecords::default();
+    let mut expected = Vec::new();
+    for (user_id, membership) in (0..).zip(memberships().cycle().take(RESTORE_BATCH)) {
+        let membership = CommunityMembership {
+            user_id,
+            ..membership
+        };
+        stored.push(user_id, &rules.record(&membership)?);
+        expected.push(Some((membership, rules.fan_out(&membership)?)));
+    }
+    expect_restored(rules, &stored, &expected, "a full batch of records")
+}
+
+fn expect_restored(
+    rules: &Rules,
+    stored: &StoredRecords,
+    expected: &[Option<(CommunityMembership, FanOut)>],
+    what: &str,
+) -> Result<()> {
+    let restored = rules.restore(stored)?;
+    for (number, (found, expected)) in restored.iter().zip(expected).enumerate() {
+        let what = format!("entry {number} of {what}");
+        expect("restore", found, expected, &what)?;
+    }
+    Ok(())
 }
 
 fn policy(rules: &Rules) -> Result<()> {

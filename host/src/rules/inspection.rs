@@ -8,7 +8,7 @@ use wasmtime::component::types::ComponentItem;
 
 use super::component::Sandbox;
 use crate::error::{Error, Result};
-use crate::sandbox;
+use crate::sandbox::{self, Bound};
 
 /// What [`inspect_component`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,8 @@ pub fn inspect_component(bytes: &[u8]) -> Result<Inspection> {
         component: NAME.to_owned(),
         reason,
     };
-    let engine = sandbox::engine(None).map_err(|error| refused(format!("{error:#}")))?;
+    let engine =
+        sandbox::engine(Bound::Fuel, None).map_err(|error| refused(format!("{error:#}")))?;
     let component = sandbox::compile(&engine, bytes).map_err(refused)?;
     let component_type = component.component_type();
     let mut exports = Vec::new();
