@@ -298,6 +298,7 @@ fn for_each_fault(run: impl Fn(Option<(usize, Fault)>) -> Vec<Operation>) -> usi
             runs += 1;
         }
     }
+    println!("{runs} faults");
     runs
 }
 
