@@ -24,11 +24,11 @@ use std::thread;
 use std::time::Duration;
 
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Engine, Store};
+use wasmtime::{Config, Engine, Store};
 
 use crate::db::TidalDb;
 use crate::error::{Error, Result};
-use crate::sandbox::{self, Bound, CONTRACT_VERSION};
+use crate::sandbox::{self, CONTRACT_VERSION};
 use bindings::CallerPre;
 use limits::Budget;
 use permission::Permission;
@@ -100,7 +100,7 @@ impl Caller {
             caller: name.to_owned(),
             reason,
         };
-        let engine = sandbox::engine(Bound::Epochs, cache_folder)
+        let engine = sandbox::engine(Config::epoch_interruption, cache_folder)
             .map_err(|error| refused(format!("{error:#}")))?;
         let component = sandbox::compile(&engine, bytes).map_err(refused)?;
         check_version(&component, &engine).map_err(refused)?;

@@ -9,24 +9,17 @@ use wasmtime::{Cache, CacheConfig, Config, Engine, Trap};
 /// The version of the contract that this host speaks.
 pub(crate) const CONTRACT_VERSION: &str = "0.1.0";
 
-/// How what a component executes is bounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
-    /// By instructions, which is the same on every machine.
-    Fuel,
-    /// By time, whatever it is spent on: the engine's epoch goes on from outside.
-    Epochs,
-}
-
-/// An engine. Compiled code is kept in `cache_folder`, an absolute path, if there is one.
-pub(crate) fn engine(bound: Bound, cache_folder: Option<&Path>) -> wasmtime::Result<Engine> {
+/// An engine. `bound` turns on what stops a component: [`Config::consume_fuel`], which counts
+/// instructions, or [`Config::epoch_interruption`], which goes by time, whatever it is spent
+/// on. Compiled code is kept in `cache_folder`, an absolute path, if there is one.
+pub(crate) fn engine(
+    bound: fn(&mut Config, bool) -> &mut Config,
+    cache_folder: Option<&Path>,
+) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config.wasm_component_model(true);
     config.concurrency_support(false);
-    match bound {
-        Bound::Fuel => config.consume_fuel(true),
-        Bound::Epochs => config.epoch_interruption(true),
-    };
+    bound(&mut config, true);
     if let Some(folder) = cache_folder {
         let mut cache = CacheConfig::new();
         cache.with_directory(folder);

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
 use super::bindings::{Membership, MembershipComponent, MembershipComponentPre};
 use crate::error::{Error, Result};
-use crate::sandbox::{self, Bound, CONTRACT_VERSION};
+use crate::sandbox::{self, CONTRACT_VERSION};
 
 /// What one call may execute, in wasmtime's units of fuel, about one for each
 /// instruction: a few tens of milliseconds. The largest call of the shipped
@@ -51,7 +51,7 @@ impl Sandbox {
                 "its `{INTERFACE}` is not that of version {CONTRACT_VERSION} ({error:#})"
             ))
         };
-        let engine = sandbox::engine(Bound::Fuel, cache_folder)
+        let engine = sandbox::engine(Config::consume_fuel, cache_folder)
             .map_err(|error| refused(format!("{error:#}")))?;
         let component = sandbox::compile(&engine, bytes).map_err(refused)?;
         check_interface(&component, &engine).map_err(refused)?;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
-use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
+use wasmtime::{Config, Engine};
 
 use super::component::Sandbox;
 use crate::error::{Error, Result};
-use crate::sandbox::{self, Bound};
+use crate::sandbox;
 
 /// What [`inspect_component`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub fn inspect_component(bytes: &[u8]) -> Result<Inspection> {
         component: NAME.to_owned(),
         reason,
     };
-    let engine =
-        sandbox::engine(Bound::Fuel, None).map_err(|error| refused(format!("{error:#}")))?;
+    let engine = sandbox::engine(Config::consume_fuel, None)
+        .map_err(|error| refused(format!("{error:#}")))?;
     let component = sandbox::compile(&engine, bytes).map_err(refused)?;
     let component_type = component.component_type();
     let mut exports = Vec::new();
