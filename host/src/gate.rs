@@ -29,6 +29,10 @@
 //! 4. the turnstile of a shard, then that shard of the gate
 //! 5. one stripe of the pending contributions (`ledger::pending`)
 //!
+//! A caller's output (`callers`) has locks of its own, which are held with no other. The gate
+//! that [`Gate::narrow_to`] and [`Gate::take_over`] read is one that nobody else has, so its
+//! shards do not count.
+//!
 //! A call that holds one takes others only from further down, and never two of
 //! one line. While a shard is held, or a thread is inside one, nothing but memory is
 //! touched: not the component, not storage, no code of a caller. Nothing inside `pass`
