@@ -191,7 +191,16 @@ impl Rules {
         }
     }
 
-    /// The membership that a record stands for; `None` if it is malformed. The host goes
+    /// The membership that a stored record stands for; `None` if it is malformed.
+    pub(crate) fn read(&self, user_id: u64, record: &[u8]) -> Result<Option<CommunityMembership>> {
+        match self.status(user_id, Some(record)) {
+            Ok(membership) => Ok(Some(membership)),
+            Err(Error::MalformedRecord { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What `deserialize-membership` says of a record; `None` if it is malformed. The host goes
     /// by [`status`](Self::status), which says the same and why.
     fn deserialize(&self, user_id: u64, record: &[u8]) -> Result<Option<CommunityMembership>> {
         let membership = self

@@ -59,6 +59,20 @@ impl Budget {
         self.exceeded
     }
 
+    /// Takes what it costs to grow from `current` to `desired` elements of so many bytes.
+    fn grow(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+        element_bytes: usize,
+    ) -> bool {
+        // What the module's own limit refuses is not taken.
+        let is_possible = maximum.is_none_or(|maximum| desired <= maximum);
+        let elements = desired.saturating_sub(current);
+        is_possible && self.take(elements.saturating_mul(element_bytes))
+    }
+
     fn take(&mut self, bytes: usize) -> bool {
         let used = self.used.saturating_add(bytes);
         if used > self.bytes {
@@ -77,9 +91,7 @@ impl ResourceLimiter for Budget {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // What the module's own limit refuses is not taken.
-        let is_possible = maximum.is_none_or(|maximum| desired <= maximum);
-        Ok(is_possible && self.take(desired.saturating_sub(current)))
+        Ok(self.grow(current, desired, maximum, 1))
     }
 
     fn table_growing(
@@ -88,9 +100,7 @@ impl ResourceLimiter for Budget {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let is_possible = maximum.is_none_or(|maximum| desired <= maximum);
-        let elements = desired.saturating_sub(current);
-        Ok(is_possible && self.take(elements.saturating_mul(TABLE_ELEMENT_BYTES)))
+        Ok(self.grow(current, desired, maximum, TABLE_ELEMENT_BYTES))
     }
 
     fn instances(&self) -> usize {

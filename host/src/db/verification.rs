@@ -125,11 +125,7 @@ impl TidalDb {
         let Some(user_id) = user_of_record(key) else {
             return Ok(None);
         };
-        match self.rules.read().status(user_id, Some(record)) {
-            Ok(membership) => Ok(Some(membership)),
-            Err(Error::MalformedRecord { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.rules.read().read(user_id, record)
     }
 
     fn agrees(&self, membership: &CommunityMembership) -> Result<bool> {

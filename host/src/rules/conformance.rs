@@ -149,7 +149,7 @@ fn bytes(rules: &Rules) -> Result<Vec<Vec<u8>>> {
 
 fn other_bytes(rules: &Rules) -> Result<()> {
     for bytes in bytes(rules)? {
-        let read = status(rules, 42, &bytes)?;
+        let read = rules.read(42, &bytes)?;
         let what = format!("the bytes {bytes:02x?}");
         expect(
             "deserialize-membership",
@@ -165,21 +165,13 @@ fn other_bytes(rules: &Rules) -> Result<()> {
     Ok(())
 }
 
-fn status(rules: &Rules, user_id: u64, bytes: &[u8]) -> Result<Option<CommunityMembership>> {
-    match rules.status(user_id, Some(bytes)) {
-        Ok(membership) => Ok(Some(membership)),
-        Err(Error::MalformedRecord { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 fn restoring(rules: &Rules) -> Result<()> {
     let mut stored = StoredRecords::default();
     let mut expected = Vec::new();
     expect_restored(rules, &stored, &expected, "no records")?;
     for (user_id, bytes) in USERS.into_iter().cycle().zip(bytes(rules)?) {
         stored.push(user_id, &bytes);
-        expected.push(match status(rules, user_id, &bytes)? {
+        expected.push(match rules.read(user_id, &bytes)? {
             Some(membership) => Some((membership, rules.fan_out(&membership)?)),
             None => None,
         });
