@@ -122,7 +122,7 @@ fn every_error_of_the_contract_reaches_a_caller() {
 
     machine.plan(0, Fault::Before);
     let not_durable = run(&db, &everything(), count(Function::Leave)).unwrap_err();
-    assert_eq!(machine.heal()[0], Operation::Append);
+    assert_eq!(machine.heal()[0], Operation::Write);
     assert!(
         not_durable.starts_with("0the latest leave or rejoin of user 42 is not durable"),
         "{not_durable}"

@@ -69,7 +69,7 @@ fn a_compacted_journal_has_every_transition_in_half_the_room() {
 }
 
 #[test]
-fn frames_behind_blocks_count() {
+fn transitions_behind_the_compacted_ones_count() {
     let (folder, histories, _) = busy_store();
     {
         let db = TidalDb::open(folder.path()).unwrap();
@@ -154,8 +154,8 @@ fn a_record_of_a_lost_transition_is_neither_overwritten_nor_believed() {
     }
     let journal = folder.path().join("journal");
     let mut bytes = fs::read(&journal).unwrap();
-    // In the third frame of 44 bytes.
-    bytes[32 + 2 * 44 + 20] ^= 0xFF;
+    // In the third block of 52 bytes.
+    bytes[32 + 2 * 52 + 20] ^= 0xFF;
     fs::write(&journal, bytes).unwrap();
     forget_last(folder.path(), 1);
 

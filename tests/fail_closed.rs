@@ -196,11 +196,12 @@ fn transitions_that_were_lost_shut_the_gate_for_all_until_the_loss_is_accepted()
 /// Damages what the journal has of a user, and deletes what sled has.
 fn forget_transitions(store: &Path, user_id: u64) {
     let mut journal = std::fs::read(store.join("journal")).unwrap();
-    let frames = journal
-        .windows(24)
+    // A transition that had a sync of its own is a block of its own.
+    let blocks = journal
+        .windows(20)
         .enumerate()
-        .filter(|(_, bytes)| bytes.starts_with(b"tgF1") && bytes[16..] == user_id.to_le_bytes());
-    let starts: Vec<usize> = frames.map(|(start, _)| start).collect();
+        .filter(|(_, bytes)| bytes.starts_with(b"tgB1") && bytes[12..] == user_id.to_le_bytes());
+    let starts: Vec<usize> = blocks.map(|(start, _)| start).collect();
     for start in starts {
         journal[start] ^= 0xFF;
     }

@@ -434,7 +434,7 @@ fn opening_holds_through_every_fault() {
     let (machine, model) = furnished(&folder);
     let journal = tidegate::Disk::read(&machine, Path::new("journal")).unwrap();
     let mut damaged = journal.clone().unwrap();
-    // In the first of its frames.
+    // In the first of its blocks.
     damaged[50] ^= 1;
     let with_journal = |content: Option<Vec<u8>>| {
         let machine = machine.copy();
@@ -443,7 +443,7 @@ fn opening_holds_through_every_fault() {
     };
     let behind = machine.after_power_cut().swap_remove(0);
     let torn = with_journal(journal.map(|mut bytes| {
-        bytes.extend_from_slice(b"tgF1");
+        bytes.extend_from_slice(b"tgB1");
         bytes
     }));
     let gone = with_journal(None);
@@ -488,7 +488,7 @@ fn a_leave_that_waits_for_the_disk_is_in_force_and_holds_nobody_up() {
     let folder = Folder::new();
     let (machine, mut model) = furnished(&folder);
     let db = folder.open(&machine).unwrap();
-    for operation in [Operation::Append, Operation::Sync] {
+    for operation in [Operation::Write, Operation::Sync] {
         thread::scope(|scope| {
             // In here, so that a failure lets the other thread go on.
             let words = machine.delay(operation);
@@ -524,7 +524,7 @@ fn a_boundary_outlives_a_fault_of_the_store_and_one_of_the_journal() {
     }
     machine.plan(0, Fault::Before);
     model.call(&db, Call::Rejoin(1)).unwrap_err();
-    assert_eq!(machine.heal()[0], Operation::Append);
+    assert_eq!(machine.heal()[0], Operation::Write);
     model.call(&db, Call::Rejoin(1)).unwrap();
     assert_eq!(check_history(&db, 1), [Left, Left, Active]);
     drop(db);

@@ -311,6 +311,6 @@ impl Drop for TidalDb {
         if let Err(error) = self.flush() {
             tracing::error!(%error, "signals were lost when the store was closed");
         }
-        self.commit.mark();
+        self.commit.close();
     }
 }

@@ -1,7 +1,7 @@
 //! The journal: every transition once more, in a file of the host's own, synced
 //! before the transition is acknowledged. It proves and repairs the store.
 //!
-//! - [`format`]: the bytes; [`blocks`]: those of many transitions at once
+//! - [`format`]: the bytes; [`blocks`]: those of transitions
 //! - [`disk`]: the operations on files
 //! - [`mark`]: how many transitions there were when the store was last closed
 //!
@@ -11,12 +11,16 @@
 //! one that is missing was lost, and that can be told. Comparing the journal with
 //! the store is left to `db::reconcile`, sharing syncs to `db::commit`.
 //!
-//! A transition is appended as a frame. When there is more in frames than in blocks,
-//! the next opening compacts the journal: it writes a new one of blocks alone and puts
-//! it in place of the old one. So each transition is written again a few times at most,
-//! however long a store lives, and at least half of what opening reads is in the order
-//! of users. No transition is ever left out: the journal is the witness of the history,
-//! not of the records alone.
+//! Transitions that share a sync are added as one block. When there is more in blocks that
+//! are small or not in the order of users than in others, the next opening compacts the
+//! journal: it writes a new one in that order and puts it in place of the old one. So each
+//! transition is written again a few times at most, however long a store lives, and at
+//! least half of what opening reads is in the order of users. No transition is ever left
+//! out: the journal is the witness of the history, not of the records alone.
+//!
+//! The file grows ahead of its blocks, by zeros. A sync of bytes that the file had before
+//! writes these bytes alone; where the file grows, it writes the file's length too, which
+//! takes twice as long.
 
 pub(crate) mod blocks;
 pub(crate) mod disk;
@@ -38,11 +42,14 @@ const FILE_NAME: &str = "journal";
 const NEW_FILE_NAME: &str = "journal.new";
 const DAMAGED_FILE_NAME: &str = "journal.damaged";
 
-/// Frames of fewer bytes than this are not worth a new file.
+/// Fewer bytes than this are not worth a new file, and a block of fewer is small.
 const MIN_BYTES_TO_COMPACT: usize = 4096;
 
 /// How many bytes of a new journal are written at once.
 const WRITE_LENGTH: usize = 1 << 20;
+
+/// By how many zeros a journal grows ahead of its blocks.
+const ROOM: usize = 64 * 1024;
 
 /// Where a store's journal is.
 #[derive(Clone, Debug)]
@@ -69,9 +76,7 @@ pub(crate) struct Content {
     blocks: Vec<Range<usize>>,
     /// Where blocks are that users have to be sorted from.
     unordered_blocks: Vec<Range<usize>>,
-    /// Where each frame is.
-    frames: Vec<usize>,
-    /// The end of the last frame or block that can be read.
+    /// The end of the last block that can be read.
     good_length: usize,
     /// The number of damaged bytes before that.
     damaged: usize,
@@ -108,7 +113,6 @@ impl Content {
             header,
             blocks: Vec::new(),
             unordered_blocks: Vec::new(),
-            frames: Vec::new(),
             good_length: HEADER_LENGTH.min(bytes.len()),
             damaged: 0,
             bytes: Vec::new(),
@@ -117,14 +121,10 @@ impl Content {
         let mut pending_damage = 0;
         for found in format::read(&bytes) {
             let end = match found {
-                // At the end of the file it is what a crash leaves.
-                Found::Damage { length, .. } => {
+                // At the end of the file it is what a crash leaves, or room.
+                Found::Damage { length } => {
                     pending_damage += length;
                     continue;
-                }
-                Found::Entry { end, .. } => {
-                    content.frames.push(content.good_length + pending_damage);
-                    end
                 }
                 Found::Block { block, end } => {
                     let place = content.good_length + pending_damage..end;
@@ -160,11 +160,7 @@ impl Content {
 
     /// All other transitions, in no order.
     pub(crate) fn unordered(&self) -> impl Iterator<Item = Entry<'_>> {
-        let frames = self.frames.iter().filter_map(|at| {
-            let (entry, _) = format::read_frame(&self.bytes[*at..])?;
-            Some(entry)
-        });
-        self.entries_of(&self.unordered_blocks).chain(frames)
+        self.entries_of(&self.unordered_blocks)
     }
 
     fn entries_of<'a>(&'a self, blocks: &'a [Range<usize>]) -> impl Iterator<Item = Entry<'a>> {
@@ -173,26 +169,34 @@ impl Content {
             .flat_map(|place| Block::at(&self.bytes[place.clone()]).entries())
     }
 
-    /// Whether so much of it is in frames that it should be written anew.
+    /// Whether so much of it is in no order, or in small blocks, that it should be written
+    /// anew.
     pub(crate) fn is_worth_compacting(&self) -> bool {
-        let in_blocks: usize = self.blocks.iter().map(Range::len).sum();
-        let in_frames = self.good_length - self.damaged - in_blocks;
-        in_frames > in_blocks.max(MIN_BYTES_TO_COMPACT)
+        let unordered: usize = self.unordered_blocks.iter().map(Range::len).sum();
+        let (large, small): (Vec<_>, Vec<_>) = (self.blocks.iter().map(Range::len))
+            .partition(|length| *length >= MIN_BYTES_TO_COMPACT);
+        // Compaction leaves one small block at most.
+        let loose = unordered + small.iter().sum::<usize>();
+        loose > large.iter().sum::<usize>().max(MIN_BYTES_TO_COMPACT)
     }
 
     /// Bytes that can't be read, other than a torn end.
     pub(crate) fn damaged_bytes(&self) -> usize {
         let header = match self.header {
-            // Of an empty file too: frames would be appended to no header.
+            // Of an empty file too: blocks would be added to no header.
             Header::Unreadable => HEADER_LENGTH,
             _ => 0,
         };
         self.damaged + header
     }
 
-    /// Bytes behind the last frame or block that can be read.
+    /// Bytes behind the last block that can be read, up to the last that is not zero.
     pub(crate) fn torn_bytes(&self) -> usize {
-        self.bytes.len() - self.good_length
+        let behind = &self.bytes[self.good_length..];
+        behind
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |at| at + 1)
     }
 }
 
@@ -218,9 +222,11 @@ pub(crate) struct Journal {
     location: Location,
     store_id: u64,
     file: Box<dyn DiskFile>,
-    /// Where the next frame goes: the file is good up to here.
+    /// Where the next block goes: the file is good up to here.
     length: u64,
-    /// Whether there may be bytes behind `length` that a failed append left.
+    /// Where the file ends; there are zeros up to here unless it is dirty.
+    end: u64,
+    /// Whether there may be bytes behind `length` that a write that failed left.
     dirty: bool,
 }
 
@@ -236,6 +242,7 @@ impl Journal {
             store_id,
             file,
             length: content.good_length as u64,
+            end: content.bytes.len() as u64,
             dirty: content.torn_bytes() > 0,
         };
         journal.clean()?;
@@ -261,13 +268,13 @@ impl Journal {
             blocks::write_blocks(entries, |block| {
                 bytes.extend_from_slice(block);
                 if bytes.len() >= WRITE_LENGTH {
-                    file.append(&bytes)?;
+                    file.write_at(length, &bytes)?;
                     length += bytes.len() as u64;
                     bytes.clear();
                 }
                 Ok(())
             })?;
-            file.append(&bytes)?;
+            file.write_at(length, &bytes)?;
             length += bytes.len() as u64;
             file.sync()?;
             disk.rename(&new, &location.path(FILE_NAME))?;
@@ -280,6 +287,7 @@ impl Journal {
             store_id,
             file,
             length,
+            end: length,
             dirty: false,
         })
     }
@@ -291,7 +299,7 @@ impl Journal {
         let write = || {
             disk.remove(&path)?;
             let mut file = disk.open(&path)?;
-            file.append(&content.bytes)?;
+            file.write_at(0, &content.bytes)?;
             file.sync()
         };
         write().map_err(location.failed::<std::io::Error>("copy"))?;
@@ -303,23 +311,45 @@ impl Journal {
         Content::read(&self.location)
     }
 
-    /// Adds entries; when it returns they survive a power cut. After an error none
-    /// of them is in the journal, or all that is known is that they may be; the next
-    /// call takes them out first.
+    /// Adds entries, which [fit](blocks::fitting) into one block; when it returns they
+    /// survive a power cut. After an error none of them is in the journal, or all that is
+    /// known is that they may be; the next call takes them out first.
     pub(crate) fn append(&mut self, entries: &[Entry<'_>]) -> Result<()> {
         self.clean()?;
+        let mut ordered: Vec<Entry<'_>> = entries.iter().map(Entry::borrowed).collect();
+        ordered.sort_unstable_by_key(Entry::order);
         let mut bytes = Vec::new();
-        for entry in entries {
-            format::write(entry, &mut bytes);
+        blocks::write_blocks(ordered.into_iter(), |block| {
+            bytes.extend_from_slice(block);
+            Ok(())
+        })
+        .map_err(self.location.failed::<std::io::Error>("write to"))?;
+        let length = self.length + bytes.len() as u64;
+        if length > self.end {
+            bytes.resize(bytes.len() + ROOM, 0);
         }
         self.dirty = true;
         self.file
-            .append(&bytes)
+            .write_at(self.length, &bytes)
             .and_then(|()| self.file.sync())
             .map_err(self.location.failed("write to"))?;
         self.dirty = false;
-        self.length += bytes.len() as u64;
+        self.end = self.end.max(self.length + bytes.len() as u64);
+        self.length = length;
         Ok(())
+    }
+
+    /// Cuts off the room for more, before the store is closed. Nothing rests on it, so a
+    /// failure is only logged.
+    pub(crate) fn close(&mut self) {
+        let cut = if self.dirty || self.end == self.length {
+            Ok(())
+        } else {
+            self.file.truncate(self.length)
+        };
+        if let Err(error) = cut {
+            tracing::warn!(%error, "the end of the journal was not cut off");
+        }
     }
 
     /// Writes down how many transitions there are. Nothing rests on it but that a loss
@@ -345,6 +375,7 @@ impl Journal {
                 .truncate(self.length)
                 .and_then(|()| self.file.sync())
                 .map_err(self.location.failed("cut a torn end off"))?;
+            self.end = self.length;
             self.dirty = false;
         }
         Ok(())
@@ -354,6 +385,106 @@ impl Journal {
     pub(crate) fn give_up(&mut self) {
         if let Err(error) = self.clean() {
             tracing::error!(%error, "a transition that failed may be found after a restart");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::fs;
+
+    use super::*;
+    use crate::membership::MembershipStatus;
+
+    /// A block of one transition with a record of nine bytes.
+    const ONE: usize = 52;
+
+    fn entry(sequence: u64) -> Entry<'static> {
+        Entry {
+            sequence,
+            // Not in the order in which they are acknowledged.
+            user_id: 10_000 - sequence,
+            at_ns: sequence,
+            to: MembershipStatus::Left,
+            record: Cow::Borrowed(&[7; 9]),
+        }
+    }
+
+    fn journal(folder: &std::path::Path) -> (Location, Journal) {
+        let location = Location {
+            disk: Arc::new(disk::SystemDisk),
+            folder: folder.to_owned(),
+        };
+        let journal = Journal::replace(&location, 5, std::iter::empty()).unwrap();
+        (location, journal)
+    }
+
+    fn sequences(content: &Content) -> Vec<u64> {
+        let entries = content.ordered().chain(content.unordered());
+        let mut sequences: Vec<u64> = entries.map(|entry| entry.sequence).collect();
+        sequences.sort_unstable();
+        sequences
+    }
+
+    #[test]
+    fn the_file_grows_ahead_and_is_cut_when_it_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (location, mut journal) = journal(folder.path());
+        let length = || fs::metadata(folder.path().join(FILE_NAME)).unwrap().len();
+        let mut lengths = Vec::new();
+        for sequence in 1..=2_000 {
+            journal.append(&[entry(sequence)]).unwrap();
+            lengths.push(length());
+        }
+        lengths.dedup();
+        assert_eq!(lengths.len(), 2, "{lengths:?}");
+
+        let content = Content::read(&location).unwrap().unwrap();
+        assert_eq!((content.damaged_bytes(), content.torn_bytes()), (0, 0));
+        assert_eq!(sequences(&content), Vec::from_iter(1..=2_000));
+        // What was killed is opened with its room, and goes on in it.
+        let mut journal = Journal::open(&location, 5, &content).unwrap();
+        journal.append(&[entry(2_001)]).unwrap();
+        assert_eq!(length(), lengths[1]);
+        journal.close();
+        assert_eq!(length(), (HEADER_LENGTH + 2_001 * ONE) as u64);
+        let content = Content::read(&location).unwrap().unwrap();
+        assert_eq!(sequences(&content), Vec::from_iter(1..=2_001));
+    }
+
+    /// A disk may keep the end of what was written and not its beginning. With a checksum
+    /// for each transition the later ones of a sync were found behind a hole, and
+    /// everybody was shut for those in it, though none was acknowledged.
+    #[test]
+    fn of_transitions_that_shared_a_sync_all_are_there_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (location, mut journal) = journal(folder.path());
+        journal.append(&[entry(1)]).unwrap();
+        let shared: Vec<Entry<'_>> = (2..=20).map(entry).collect();
+        journal.append(&shared).unwrap();
+
+        let path = folder.path().join(FILE_NAME);
+        let whole = fs::read(&path).unwrap();
+        let start = HEADER_LENGTH + ONE;
+        let end = start + 12 + 19 * (ONE - 12);
+        assert!(whole[end..].iter().all(|byte| *byte == 0));
+        for lost in start..end {
+            let mut bytes = whole.clone();
+            bytes[lost..end.min(lost + 16)].fill(0);
+            if bytes == whole {
+                continue;
+            }
+            fs::write(&path, bytes).unwrap();
+            let content = Content::read(&location).unwrap().unwrap();
+            assert_eq!(content.damaged_bytes(), 0);
+            assert_eq!(sequences(&content), [1], "byte {lost}");
+            // What is left of them does not stay behind what comes next.
+            let mut journal = Journal::open(&location, 5, &content).unwrap();
+            journal.append(&[entry(2)]).unwrap();
+            let content = Content::read(&location).unwrap().unwrap();
+            assert_eq!((content.damaged_bytes(), content.torn_bytes()), (0, 0));
+            assert_eq!(sequences(&content), [1, 2]);
         }
     }
 }

@@ -100,7 +100,7 @@ fn has_left(db: &TidalDb, user_id: u64) -> bool {
     db.community_layer_status(user_id).unwrap().status == MembershipStatus::Left
 }
 
-/// An empty journal was taken for a whole one, so the first frame was written where the
+/// An empty journal was taken for a whole one, so the first block was written where the
 /// header should be, and was not found again.
 #[test]
 fn a_journal_that_was_emptied_before_the_first_leave_gets_a_header() {

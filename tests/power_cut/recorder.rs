@@ -15,7 +15,8 @@ pub(super) type FileId = usize;
 pub(super) enum Event {
     /// A new file got this name.
     Create(PathBuf, FileId),
-    Append(FileId, Vec<u8>),
+    /// Bytes were written at an offset.
+    Write(FileId, usize, Vec<u8>),
     Truncate(FileId, u64),
     Sync(FileId),
     Rename(PathBuf, PathBuf),
@@ -83,7 +84,7 @@ impl State {
                 self.names.insert(path.clone(), *id);
                 self.files.insert(*id, Vec::new());
             }
-            Event::Append(id, bytes) => self.file(*id).extend_from_slice(bytes),
+            Event::Write(id, offset, bytes) => put(self.file(*id), *offset, bytes),
             Event::Truncate(id, length) => {
                 self.file(*id).resize(usize::try_from(*length).unwrap(), 0);
             }
@@ -101,6 +102,14 @@ impl State {
     fn file(&mut self, id: FileId) -> &mut Vec<u8> {
         self.files.get_mut(&id).unwrap()
     }
+}
+
+/// Puts bytes where they go; a hole that this leaves would be a mistake of the writer.
+pub(super) fn put(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    assert!(offset <= content.len(), "a write leaves a hole");
+    let end = content.len().max(offset + bytes.len());
+    content.resize(end, 0);
+    content[offset..offset + bytes.len()].copy_from_slice(bytes);
 }
 
 impl Disk for Recorder {
@@ -137,8 +146,10 @@ impl Disk for Recorder {
 }
 
 impl DiskFile for OpenFile {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.disk.happen(Event::Append(self.id, bytes.to_vec()));
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let offset = usize::try_from(offset).unwrap();
+        self.disk
+            .happen(Event::Write(self.id, offset, bytes.to_vec()));
         Ok(())
     }
 

@@ -113,7 +113,7 @@ impl Run {
     }
 
     /// Nothing, what was there at the beginning, and the latest copy; for most of the
-    /// many ways in which a frame may be torn one of these in turn.
+    /// many ways in which a block may be torn one of these in turn.
     fn sleds_at(&self, cut: usize, state: usize) -> Vec<Option<&Path>> {
         let latest = self.sleds.iter().rfind(|(events, _)| *events <= cut);
         let mut all = vec![
@@ -225,7 +225,7 @@ fn check_rewriting(harm: impl FnOnce(&mut State, &Path)) {
 fn a_power_cut_while_a_damaged_journal_is_written_anew_loses_nothing_acknowledged() {
     check_rewriting(|disk, journal| {
         let bytes = disk.files.get_mut(&disk.names[journal]).unwrap();
-        // In the first frame.
+        // In the first block.
         bytes[40] ^= 0xFF;
     });
 }

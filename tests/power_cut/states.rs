@@ -1,16 +1,20 @@
 //! Which states a disk may be in when the power fails after a part of a record.
 //!
 //! Of one file, what was done up to its last sync is there. Of what was done later the
-//! first operations are there, and of an append after those any part, its bytes or
-//! zeros. Of what was done to names since the folder was last synced the first
-//! changes are there. A file that was never synced may be empty.
+//! first operations are there, and of a write after those any part: its beginning, all
+//! but a piece in its middle, or a piece of it alone. Where the file grew, what of it is
+//! not there is zeros, or behind its end. Of what was done to names since the folder was
+//! last synced the first changes are there. A file that was never synced may be empty.
 
-use super::recorder::{Event, FileId, Names, State};
+use super::recorder::{Event, FileId, Names, State, put};
 
-/// A frame may be torn at every byte, and many frames, as they are written when the
+/// A block may be torn at every byte, and many blocks, as they are written when the
 /// journal is made anew, at this many places; zeros begin at every eighth of these.
 const PLACES: usize = 60;
 const ZEROS_EVERY: usize = 8;
+
+/// A disk writes 512 bytes at once or more; smaller pieces tell more.
+const PIECE: usize = 16;
 
 /// The states, the one in which nothing is lost among them.
 pub(super) fn after(start: &State, events: &[Event]) -> Vec<State> {
@@ -75,18 +79,10 @@ fn contents(start: &State, events: &[Event], file: FileId) -> Vec<Vec<u8>> {
     let mut possible = vec![content.clone()];
     for event in events {
         match event {
-            Event::Append(id, bytes) if *id == file => {
-                let step = 1 + bytes.len() / PLACES;
-                for (place, length) in (0..=bytes.len()).step_by(step).enumerate() {
-                    let torn = [&content, &bytes[..length]].concat();
-                    if place % ZEROS_EVERY == 0 {
-                        let mut zeros = torn.clone();
-                        zeros.resize(content.len() + bytes.len(), 0);
-                        possible.push(zeros);
-                    }
-                    possible.push(torn);
-                }
-                content.extend_from_slice(bytes);
+            Event::Write(id, offset, bytes) if *id == file => {
+                possible.extend(torn(&content, *offset, bytes));
+                put(&mut content, *offset, bytes);
+                possible.push(content.clone());
             }
             Event::Truncate(id, length) if *id == file => {
                 content.resize(usize::try_from(*length).unwrap(), 0);
@@ -97,5 +93,38 @@ fn contents(start: &State, events: &[Event], file: FileId) -> Vec<Vec<u8>> {
         }
     }
     possible.dedup();
+    possible
+}
+
+/// What a file may hold after a write at `offset` that the power cut short.
+fn torn(content: &[u8], offset: usize, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut whole = content.to_vec();
+    put(&mut whole, offset, bytes);
+    let mut without = content.to_vec();
+    without.resize(whole.len(), 0);
+    // The zeros behind what was written are the same wherever they are cut.
+    let used = bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |at| at + 1);
+
+    let mut possible = Vec::new();
+    for (place, length) in (0..=used).step_by(1 + used / PLACES).enumerate() {
+        let mut beginning = without.clone();
+        beginning[offset..offset + length].copy_from_slice(&bytes[..length]);
+        if place % ZEROS_EVERY == 0 {
+            possible.push(beginning.clone());
+        }
+        beginning.truncate(content.len().max(offset + length));
+        possible.push(beginning);
+    }
+    let length = PIECE.max(used / PLACES);
+    for start in (0..used).step_by(length) {
+        let piece = offset + start..offset + used.min(start + length);
+        let (mut lost, mut alone) = (whole.clone(), without.clone());
+        lost[piece.clone()].copy_from_slice(&without[piece.clone()]);
+        alone[piece.clone()].copy_from_slice(&whole[piece]);
+        possible.extend([lost, alone]);
+    }
     possible
 }

@@ -23,7 +23,7 @@ pub(crate) enum Operation {
     Rename,
     Remove,
     SyncFolder,
-    Append,
+    Write,
     Sync,
     Truncate,
 }
@@ -48,7 +48,7 @@ impl Operation {
     pub(crate) fn faults(self) -> &'static [Fault] {
         match self {
             Operation::Get | Operation::Scan | Operation::Read => &[Fault::Before],
-            Operation::Append => &[
+            Operation::Write => &[
                 Fault::Before,
                 Fault::Short,
                 Fault::After,
@@ -63,7 +63,7 @@ impl Operation {
     fn takes_space(self) -> bool {
         matches!(
             self,
-            Operation::Apply | Operation::Flush | Operation::Open | Operation::Append
+            Operation::Apply | Operation::Flush | Operation::Open | Operation::Write
         )
     }
 }
@@ -241,7 +241,7 @@ impl Machine {
         match fault {
             None => return Ok(effect(stored, true)),
             Some(Fault::After) => drop(effect(stored, true)),
-            Some(Fault::Short) if operation == Operation::Append => drop(effect(stored, false)),
+            Some(Fault::Short) if operation == Operation::Write => drop(effect(stored, false)),
             Some(_) => {}
         }
         Err(io::Error::other("the disk failed"))
@@ -265,10 +265,15 @@ impl File {
         File::of(self.synced.clone())
     }
 
+    /// The first half of the bytes that changed, and if the file grew, zeros behind them.
     fn half(&self) -> File {
+        let synced = |at: usize| self.synced.get(at).copied().unwrap_or(0);
         let mut content = self.content.clone();
-        if content.starts_with(&self.synced) {
-            content.truncate(self.synced.len().midpoint(content.len()));
+        let changed: Vec<usize> = (0..content.len())
+            .filter(|at| content[*at] != synced(*at))
+            .collect();
+        for at in &changed[changed.len() / 2..] {
+            content[*at] = synced(*at);
         }
         File::of(content)
     }
@@ -283,6 +288,15 @@ impl File {
             content,
         }
     }
+}
+
+/// Puts bytes where they go; a hole that this leaves would be a mistake of the writer.
+fn put(content: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
+    let offset = usize::try_from(offset).unwrap();
+    assert!(offset <= content.len(), "a write leaves a hole");
+    let end = content.len().max(offset + bytes.len());
+    content.resize(end, 0);
+    content[offset..offset + bytes.len()].copy_from_slice(bytes);
 }
 
 fn name(path: &Path) -> &OsStr {
@@ -382,11 +396,16 @@ struct OpenFile {
 }
 
 impl DiskFile for OpenFile {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.machine.perform(Operation::Append, |stored, whole| {
-            let length = if whole { bytes.len() } else { bytes.len() / 2 };
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.machine.perform(Operation::Write, |stored, whole| {
+            // Half of what is not zero, which may be much less than half.
+            let used = bytes
+                .iter()
+                .rposition(|byte| *byte != 0)
+                .map_or(0, |at| at + 1);
+            let length = if whole { bytes.len() } else { used / 2 };
             let content = &mut stored.files[self.file].content;
-            content.extend_from_slice(&bytes[..length]);
+            put(content, offset, &bytes[..length]);
         })
     }
 

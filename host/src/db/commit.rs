@@ -20,7 +20,7 @@ use super::history;
 use crate::clock::HostClock;
 use crate::error::Result;
 use crate::journal::format::Entry;
-use crate::journal::{Content, Journal};
+use crate::journal::{Content, Journal, blocks};
 use crate::membership::MembershipStatus;
 use crate::storage::keys::{EntityId, Tag, encode_key};
 use crate::storage::{Batch, Partition, Storage};
@@ -135,9 +135,11 @@ impl GroupCommit {
     }
 
     /// Writes down how many transitions there are, before the store is closed.
-    pub(super) fn mark(&self) {
-        let writer = self.writer.lock();
-        writer.journal.mark(writer.next_sequence - 1);
+    pub(super) fn close(&self) {
+        let mut writer = self.writer.lock();
+        let last_sequence = writer.next_sequence - 1;
+        writer.journal.close();
+        writer.journal.mark(last_sequence);
     }
 
     /// Makes a transition durable; returns why not if it can't.
@@ -167,9 +169,15 @@ impl GroupCommit {
         }
     }
 
-    /// Writes a group, which the leader's own request is in, and names the next leader.
+    /// Writes a group, which the leader's own request is in as the first, and names the
+    /// next leader.
     fn lead(&self) {
-        let group = std::mem::take(&mut self.queue.lock().waiting);
+        let group: Vec<Arc<Waiting>> = {
+            let waiting = &mut self.queue.lock().waiting;
+            let record_lengths = waiting.iter().map(|waiting| waiting.request.record.len());
+            let length = blocks::fitting(record_lengths).min(waiting.len());
+            waiting.drain(..length).collect()
+        };
         self.write(&group);
         let mut queue = self.queue.lock();
         match queue.waiting.first() {

@@ -7,7 +7,7 @@
 //! | found | done |
 //! |---|---|
 //! | the store lacks the last transitions | a crash: they are taken from the journal |
-//! | the journal ends in a torn frame | a crash: it is cut off |
+//! | the journal ends in a torn block | a crash: it is cut off |
 //! | the store lacks or contradicts earlier ones | it is damaged: rewritten from the journal, told |
 //! | the journal lacks some | it is damaged or gone: rewritten with what the store has of them, told |
 //! | both lack some | nobody knows whose: every user without a later one is shut, told |

@@ -1,6 +1,10 @@
-//! Blocks: what compaction makes of many frames, in the order of users, so that opening
-//! can compare them with the store's records as both are read, and many transitions of
-//! one user take less room.
+//! Blocks: transitions that were synced at once, those that shared a sync when they
+//! happened or many that compaction wrote anew. One checksum is over all of a block, so
+//! that of transitions that shared a sync all are there or none: of a write that was
+//! under way when the power failed a disk may keep the end and not the beginning.
+//!
+//! Compaction writes them in the order of users, so that opening can compare them with
+//! the store's records as both are read, and many transitions of one user take less room.
 //!
 //! | offset | length | content |
 //! |---|---|---|
@@ -15,9 +19,9 @@
 //! |---|---|---|
 //! | 0 | 8 | user id |
 //! | 8 | 4 | number of transitions, from 1 |
-//! | 12 | 17 each | sequence number 8, instant 8, standing 1, as in a frame |
+//! | 12 | 17 each | sequence number, from 1, 8 bytes; instant in nanoseconds since the Unix epoch 8; standing that it led to 1: 0 active, 1 left |
 //! | then | 2 | length of the record, at most 1,024 |
-//! | then | any | the record of the last of these transitions; none where a later one follows |
+//! | then | any | the record of the last of these transitions, as the component wrote it; none where a later one follows |
 //!
 //! Within a block users ascend, and sequence numbers within a user; a user with many
 //! transitions goes on in the next block. All numbers are little endian.
@@ -31,6 +35,8 @@ use crate::checksum;
 const MARK: &[u8; 4] = b"tgB1";
 const PREFIX_LENGTH: usize = 12;
 const TRANSITION_LENGTH: usize = 17;
+/// The length of a group without its transitions and its record.
+const GROUP_LENGTH: usize = 14;
 
 /// A block is written when it has grown to this.
 const FULL_LENGTH: usize = 64 * 1024;
@@ -152,6 +158,19 @@ impl<'a> Reader<'a> {
         self.rest = rest;
         Ok(*bytes)
     }
+}
+
+/// How many transitions of users of their own are at most written as one block, of those
+/// with records of these lengths: all, unless there are a great many; one at least.
+pub(crate) fn fitting(record_lengths: impl Iterator<Item = usize>) -> usize {
+    record_lengths
+        .scan(PREFIX_LENGTH, |length, record_length| {
+            *length += GROUP_LENGTH + TRANSITION_LENGTH + record_length;
+            Some(*length)
+        })
+        .take_while(|length| *length <= FULL_LENGTH)
+        .count()
+        .max(1)
 }
 
 /// Gives `emit` the blocks of these entries, which must be in the order of users and
@@ -324,6 +343,23 @@ mod tests {
         }
         assert_eq!(read.len(), entries.len());
         assert!(read == entries);
+    }
+
+    #[test]
+    fn transitions_that_fit_are_one_block() {
+        for record_length in [0, 9, MAX_RECORD_BYTES] {
+            let record: &[u8] = vec![7; record_length].leak();
+            let fitting = fitting(std::iter::repeat_n(record_length, 100_000));
+            let entries: Vec<_> = (1..=fitting as u64)
+                .map(|number| entry(number, number, record))
+                .collect();
+            let blocks = blocks(&entries);
+            assert_eq!(blocks.len(), 1, "{fitting} of {record_length} bytes");
+            let (block, _) = read_block(&blocks[0]).unwrap();
+            assert_eq!(block.entries().count(), fitting);
+        }
+        assert_eq!(fitting([0; 3].into_iter()), 3);
+        assert_eq!(fitting([100_000; 3].into_iter()), 1);
     }
 
     #[test]

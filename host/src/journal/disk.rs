@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 /// A place for files. What an operation promises is what the journal's own promises
@@ -12,7 +12,7 @@ pub trait Disk: Debug + Send + Sync {
     /// The whole content of a file; `None` if there is no file of this name.
     fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>>;
 
-    /// Opens a file for appending; makes it if it does not exist.
+    /// Opens a file for writing; makes it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
     /// Gives a file another name, in place of what has that name.
@@ -25,10 +25,11 @@ pub trait Disk: Debug + Send + Sync {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// An open file that grows at its end.
+/// An open file.
 pub trait DiskFile: Debug + Send {
-    /// Adds bytes at the end. After an error some of them may be there.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Writes bytes from an offset on, which is not behind the file's end; it grows where
+    /// they reach further. After an error some of them may be there.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns once the content survives a power cut.
     fn sync(&mut self) -> io::Result<()>;
@@ -51,7 +52,11 @@ impl Disk for SystemDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = File::options().create(true).append(true).open(path)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
         Ok(Box::new(file))
     }
 
@@ -72,7 +77,8 @@ impl Disk for SystemDisk {
 }
 
 impl DiskFile for File {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.seek(SeekFrom::Start(offset))?;
         self.write_all(bytes)
     }
 

@@ -46,7 +46,7 @@ impl Mark {
         let write = || {
             disk.remove(&new)?;
             let mut file = disk.open(&new)?;
-            file.append(&self.encode())?;
+            file.write_at(0, &self.encode())?;
             file.sync()?;
             disk.rename(&new, &path)?;
             disk.sync_folder(&location.folder)
