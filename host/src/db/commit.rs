@@ -3,10 +3,10 @@
 //!
 //! Whoever comes while nobody writes becomes the leader and writes for all who wait;
 //! who comes meanwhile waits and is in the next group, and one of them leads it. When the
-//! journal is synced the
-//! transitions are durable. They go into storage later, many in one batch, record and
-//! history of each together: when somebody asks for what is there, at the next flush, or
-//! when many wait. What a crash takes from storage comes back from the journal.
+//! journal is synced the transitions are durable. They go into storage later, many in one
+//! batch, record and history of each together: when somebody asks for what is there, at
+//! the next flush, or when many wait. What a crash takes from storage comes back from the
+//! journal.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -169,8 +169,7 @@ impl GroupCommit {
         }
     }
 
-    /// Writes a group, which the leader's own request is in as the first, and names the
-    /// next leader.
+    /// Writes a group, which the leader's own request is in as the first.
     fn lead(&self) {
         let group: Vec<Arc<Waiting>> = {
             let waiting = &mut self.queue.lock().waiting;
@@ -178,28 +177,33 @@ impl GroupCommit {
             let length = blocks::fitting(record_lengths).min(waiting.len());
             waiting.drain(..length).collect()
         };
-        self.write(&group);
-        let mut queue = self.queue.lock();
-        match queue.waiting.first() {
-            Some(next) => {
-                next.leads.store(true, Ordering::Release);
-                next.thread.unpark();
-            }
-            None => queue.led = false,
-        }
-    }
-
-    fn write(&self, group: &[Arc<Waiting>]) {
-        let outcome = self.append(group).map_err(|error| error.to_string());
-        for waiting in group {
+        let outcome = self.append(&group).map_err(|error| error.to_string());
+        for waiting in &group {
             // Nobody else sets it.
             let _ = waiting.outcome.set(outcome.clone());
+        }
+        // First, so that the disk is at work while this group wakes up.
+        self.hand_over();
+        for waiting in &group {
             waiting.thread.unpark();
         }
         if self.unapplied.lock().len() > MAX_UNAPPLIED
             && let Err(error) = self.apply()
         {
             tracing::error!(%error, "the journal has transitions that storage did not take");
+        }
+    }
+
+    /// Lets the first of those who wait lead.
+    fn hand_over(&self) {
+        let mut queue = self.queue.lock();
+        match queue.waiting.first() {
+            Some(next) => {
+                // Release: what this leader did is done.
+                next.leads.store(true, Ordering::Release);
+                next.thread.unpark();
+            }
+            None => queue.led = false,
         }
     }
 

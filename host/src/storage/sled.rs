@@ -189,6 +189,9 @@ fn wait_for_lock(data_file: &Path) -> bool {
         }
         thread::sleep(Duration::from_millis(1));
     }
+    // Closing would not do: a process that another thread is starting has its own copy
+    // of the descriptor for a moment, and the lock would last as long.
+    let _ = file.unlock();
     true
 }
 
@@ -200,4 +203,37 @@ fn apply_to_each(
         tree.apply_batch(batch)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A host that starts processes could not open a store now and then.
+    #[test]
+    fn a_lock_that_was_tried_is_given_back_while_processes_are_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_file = folder.path().join("db");
+        File::create(&data_file).unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            });
+            let mut refused = 0;
+            for _ in 0..20_000 {
+                assert!(wait_for_lock(&data_file));
+                let file = File::open(&data_file).unwrap();
+                refused += usize::from(file.try_lock().is_err());
+                let _ = file.unlock();
+            }
+            // Not before: a panic would leave the other thread running.
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(refused, 0);
+        });
+    }
 }
