@@ -442,7 +442,7 @@ mod tests {
 
         let content = Content::read(&location).unwrap().unwrap();
         assert_eq!((content.damaged_bytes(), content.torn_bytes()), (0, 0));
-        assert_eq!(sequences(&content), Vec::from_iter(1..=2_000));
+        assert_eq!(sequences(&content), (1..=2_000).collect::<Vec<_>>());
         // What was killed is opened with its room, and goes on in it.
         let mut journal = Journal::open(&location, 5, &content).unwrap();
         journal.append(&[entry(2_001)]).unwrap();
@@ -450,7 +450,7 @@ mod tests {
         journal.close();
         assert_eq!(length(), (HEADER_LENGTH + 2_001 * ONE) as u64);
         let content = Content::read(&location).unwrap().unwrap();
-        assert_eq!(sequences(&content), Vec::from_iter(1..=2_001));
+        assert_eq!(sequences(&content), (1..=2_001).collect::<Vec<_>>());
     }
 
     /// A disk may keep the end of what was written and not its beginning. With a checksum
