@@ -169,7 +169,8 @@ impl GroupCommit {
         }
     }
 
-    /// Writes a group, which the leader's own request is in as the first.
+    /// Writes a group, which the leader's own request is in as the first, and names the
+    /// next leader.
     fn lead(&self) {
         let group: Vec<Arc<Waiting>> = {
             let waiting = &mut self.queue.lock().waiting;
@@ -177,33 +178,28 @@ impl GroupCommit {
             let length = blocks::fitting(record_lengths).min(waiting.len());
             waiting.drain(..length).collect()
         };
-        let outcome = self.append(&group).map_err(|error| error.to_string());
-        for waiting in &group {
+        self.write(&group);
+        let mut queue = self.queue.lock();
+        match queue.waiting.first() {
+            Some(next) => {
+                next.leads.store(true, Ordering::Release);
+                next.thread.unpark();
+            }
+            None => queue.led = false,
+        }
+    }
+
+    fn write(&self, group: &[Arc<Waiting>]) {
+        let outcome = self.append(group).map_err(|error| error.to_string());
+        for waiting in group {
             // Nobody else sets it.
             let _ = waiting.outcome.set(outcome.clone());
-        }
-        // First, so that the disk is at work while this group wakes up.
-        self.hand_over();
-        for waiting in &group {
             waiting.thread.unpark();
         }
         if self.unapplied.lock().len() > MAX_UNAPPLIED
             && let Err(error) = self.apply()
         {
             tracing::error!(%error, "the journal has transitions that storage did not take");
-        }
-    }
-
-    /// Lets the first of those who wait lead.
-    fn hand_over(&self) {
-        let mut queue = self.queue.lock();
-        match queue.waiting.first() {
-            Some(next) => {
-                // Release: what this leader did is done.
-                next.leads.store(true, Ordering::Release);
-                next.thread.unpark();
-            }
-            None => queue.led = false,
         }
     }
 
