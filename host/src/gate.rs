@@ -177,13 +177,6 @@ impl Gate {
             .fan_out()
     }
 
-    /// Makes room for this many users at once. Tables that grow while other memory is
-    /// asked for leave holes behind that are half as large as they are.
-    pub(crate) fn reserve(&mut self, users: usize) {
-        // Where there is not so much memory, adding the users will say so.
-        let _ = self.entries.try_reserve(users.div_ceil(SHARDS));
-    }
-
     /// What [`settle`](Self::settle) does, for a gate that no signal can be in.
     pub(crate) fn fill_settled(&mut self, membership: &CommunityMembership, fan_out: FanOut) {
         self.write(membership.user_id, Entry::settled(membership, fan_out));

@@ -28,7 +28,6 @@ pub(super) fn fill(
     if doubt.is_open() {
         gate.shut_by_default();
     }
-    gate.reserve(known.latest().count());
     let mut filling = Filling {
         gate,
         rules,
