@@ -197,7 +197,7 @@ fn a_journal_of_any_bytes_opens_no_gate_that_the_store_says_is_shut() {
     }
     let target = Target {
         name: NAME,
-        words: &["tgB1", "tidegate journal", "\u{1}\0\0\0", "\0", "\u{7f}"],
+        words: &["tgB1", "tidegate journal", "\u{2}\0\0\0", "\0", "\u{7f}"],
         iterations: 300,
     };
     let mut seeds = target.corpus();
@@ -215,6 +215,24 @@ fn a_journal_of_any_bytes_opens_no_gate_that_the_store_says_is_shut() {
             Err(error) => panic!("{error}"),
         }
         machine.switch_off();
+    });
+}
+
+#[test]
+fn a_backup_of_any_bytes_makes_a_whole_store_or_none() {
+    let target = Target {
+        name: "backup",
+        words: &["tidegate backup\n", "\u{1}\0\0\0", "\0", "\u{7f}"],
+        iterations: 100,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("restored");
+    target.fuzz(target.corpus(), |mut input| {
+        if TidalDb::restore(&path, &mut input).is_ok() {
+            assert!(TidalDb::open(&path).unwrap().verify().unwrap().is_clean());
+            std::fs::remove_dir_all(&path).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     });
 }
 

@@ -1,4 +1,5 @@
-//! The checksum under which the journal, its mark and backups are kept.
+//! The checksum under which the journal, its mark and backups are kept: the CRC-32 of gzip
+//! and zip, polynomial 0x04C11DB7 reflected.
 
 /// The CRC-32 of these bytes, little endian.
 pub(crate) fn of(bytes: &[u8]) -> [u8; 4] {

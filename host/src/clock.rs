@@ -14,10 +14,13 @@ use crate::error::{Error, Result};
 use crate::storage::keys::{EntityId, Tag, encode_key};
 use crate::storage::{Batch, Partition, Storage};
 
-/// The latest instant taken from the system: the end of the year 2261. Half of
-/// the range stays in reserve for readings beyond it, so that no system clock can
-/// make them run out.
+/// The latest instant taken from the system: 11 April 2262. Half of the range stays in
+/// reserve for readings beyond it, so that no system clock can make them run out.
 pub(crate) const LATEST_SYSTEM_NS: u64 = u64::MAX / 2;
+
+/// No clock has come so far, by one reading a nanosecond from the latest instant on it would
+/// take 146 years. What claims to is not believed, so that readings can't run out.
+const LATEST_READING_NS: u64 = LATEST_SYSTEM_NS + (1 << 62);
 
 /// How far readings of signals may lag behind the system's time.
 const MAX_LAG_NS: u64 = 10_000;
@@ -47,7 +50,7 @@ impl HostClock {
 
     fn starting_above(high_water_ns: u64) -> Self {
         HostClock {
-            last: AtomicU64::new(high_water_ns),
+            last: AtomicU64::new(high_water_ns.min(LATEST_READING_NS)),
         }
     }
 
@@ -56,8 +59,7 @@ impl HostClock {
     /// once pass its value on to each other once a reading, and not twice or more often.
     pub(crate) fn tick_ns(&self) -> u64 {
         let system_ns = system_ns();
-        // Relaxed: as in `advance_above`. It can't overflow: readings start in the lower
-        // half of the range.
+        // Relaxed: as in `advance_above`. It can't overflow: see `LATEST_READING_NS`.
         let tick = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         if tick + MAX_LAG_NS >= system_ns {
             tick
@@ -74,8 +76,8 @@ impl HostClock {
 
     fn advance_above(&self, system_ns: u64) -> u64 {
         let next = |last: u64| system_ns.max(last.saturating_add(1));
-        // Relaxed: readings are ordered among each other by the one atomic, and
-        // who compares them with other data holds the gate's lock in between.
+        // Relaxed: readings are ordered among each other by the one atomic, and who
+        // compares them with other data, a leave, has waited at the gate's fence before.
         let before = self
             .last
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
@@ -88,7 +90,8 @@ impl HostClock {
     /// Makes all readings to come higher than `at_ns`.
     pub(crate) fn advance_to(&self, at_ns: u64) {
         // Relaxed: as in `now_ns`.
-        self.last.fetch_max(at_ns, Ordering::Relaxed);
+        self.last
+            .fetch_max(at_ns.min(LATEST_READING_NS), Ordering::Relaxed);
     }
 
     /// Adds the mark that no reading of this thread so far exceeds, nor one of a
@@ -142,6 +145,15 @@ mod tests {
         assert_eq!(clock.now_ns(), future + 1);
         assert_eq!(clock.tick_ns(), future + 2);
         assert_eq!(clock.now_ns(), future + 3);
+    }
+
+    #[test]
+    fn readings_go_on_above_each_other_whatever_is_found_in_a_store() {
+        let clock = HostClock::starting_above(u64::MAX);
+        clock.advance_to(u64::MAX);
+        let readings = [clock.now_ns(), clock.tick_ns(), clock.now_ns()];
+        assert!(readings.is_sorted_by(|earlier, later| earlier < later));
+        assert!(readings[0] > LATEST_READING_NS);
     }
 
     #[test]

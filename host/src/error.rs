@@ -30,9 +30,9 @@ pub enum Error {
         path.display()
     )]
     StoreFormat {
-        /// The store's folder.
+        /// The store's folder, or its journal.
         path: PathBuf,
-        /// The format that the store says it has.
+        /// The format that it says it has.
         found: String,
         /// The one format that this version reads and writes.
         expected: u32,

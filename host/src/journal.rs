@@ -3,7 +3,7 @@
 //!
 //! - [`format`]: the bytes; [`blocks`]: those of transitions
 //! - [`disk`]: the operations on files
-//! - [`mark`]: how many transitions there were when the store was last closed
+//! - [`mark`]: how many transitions there were when the store was last opened or closed
 //!
 //! The storage engine may lose what it acknowledged when its files are damaged, and
 //! says nothing. A record that is lost is a gate that opens by itself, so the journal
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use blocks::Block;
 use disk::{Disk, DiskFile};
-use format::{Entry, Found, HEADER_LENGTH, Header};
+use format::{Entry, Found, HEADER_LENGTH, Header, is_sequence};
 use mark::Mark;
 
 const FILE_NAME: &str = "journal";
@@ -72,9 +72,9 @@ impl Location {
 pub(crate) struct Content {
     bytes: Vec<u8>,
     header: Header,
-    /// Where each block is: those in the order of users, up to the first that is not.
-    blocks: Vec<Range<usize>>,
-    /// Where blocks are that users have to be sorted from.
+    /// Where blocks are that lie in the order of users, each behind the one before.
+    ordered_blocks: Vec<Range<usize>>,
+    /// Where the others are, whose transitions have to be sorted.
     unordered_blocks: Vec<Range<usize>>,
     /// The end of the last block that can be read.
     good_length: usize,
@@ -85,10 +85,16 @@ pub(crate) struct Content {
 impl Content {
     /// Reads the journal; `None` if there is none.
     pub(crate) fn read(location: &Location) -> Result<Option<Self>> {
+        Self::read_to(location, usize::MAX)
+    }
+
+    /// Reads the journal's first `length` bytes.
+    fn read_to(location: &Location, length: usize) -> Result<Option<Self>> {
         let path = location.path(FILE_NAME);
-        let Some(bytes) = location.disk.read(&path).map_err(location.failed("read"))? else {
+        let Some(mut bytes) = location.disk.read(&path).map_err(location.failed("read"))? else {
             return Ok(None);
         };
+        bytes.truncate(length);
         match format::read_header(&bytes) {
             Header::Version(found) => Err(Error::StoreFormat {
                 path,
@@ -111,7 +117,7 @@ impl Content {
     fn of(bytes: Vec<u8>, header: Header) -> Self {
         let mut content = Content {
             header,
-            blocks: Vec::new(),
+            ordered_blocks: Vec::new(),
             unordered_blocks: Vec::new(),
             good_length: HEADER_LENGTH.min(bytes.len()),
             damaged: 0,
@@ -131,7 +137,7 @@ impl Content {
                     match follows(last_of_blocks, block) {
                         Some(last) => {
                             last_of_blocks = Some(last);
-                            content.blocks.push(place);
+                            content.ordered_blocks.push(place);
                         }
                         None => content.unordered_blocks.push(place),
                     }
@@ -153,9 +159,9 @@ impl Content {
         }
     }
 
-    /// The transitions in blocks, in the order of users and of sequence numbers.
+    /// The transitions that lie in the order of users and of sequence numbers.
     pub(crate) fn ordered(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.entries_of(&self.blocks)
+        self.entries_of(&self.ordered_blocks)
     }
 
     /// All other transitions, in no order.
@@ -173,7 +179,7 @@ impl Content {
     /// anew.
     pub(crate) fn is_worth_compacting(&self) -> bool {
         let unordered: usize = self.unordered_blocks.iter().map(Range::len).sum();
-        let (large, small): (Vec<_>, Vec<_>) = (self.blocks.iter().map(Range::len))
+        let (large, small): (Vec<_>, Vec<_>) = (self.ordered_blocks.iter().map(Range::len))
             .partition(|length| *length >= MIN_BYTES_TO_COMPACT);
         // Compaction leaves one small block at most.
         let loose = unordered + small.iter().sum::<usize>();
@@ -231,7 +237,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal that was read, and cuts off a torn end.
+    /// Opens the journal that was read, and cuts off a torn end. When it returns all of it
+    /// survives a power cut.
     pub(crate) fn open(location: &Location, store_id: u64, content: &Content) -> Result<Self> {
         let file = location
             .disk
@@ -246,6 +253,8 @@ impl Journal {
             dirty: content.torn_bytes() > 0,
         };
         journal.clean()?;
+        // The process that wrote the last block may have ended before it was synced.
+        journal.file.sync().map_err(location.failed("sync"))?;
         Ok(journal)
     }
 
@@ -306,9 +315,10 @@ impl Journal {
         Ok(path)
     }
 
-    /// Reads back what it holds.
+    /// Reads back what it holds. What a write that failed left behind that is no part of it.
     pub(crate) fn read(&self) -> Result<Option<Content>> {
-        Content::read(&self.location)
+        let length = usize::try_from(self.length).unwrap_or(usize::MAX);
+        Content::read_to(&self.location, length)
     }
 
     /// Adds entries, which [fit](blocks::fitting) into one block; when it returns they
@@ -316,6 +326,12 @@ impl Journal {
     /// known is that they may be; the next call takes them out first.
     pub(crate) fn append(&mut self, entries: &[Entry<'_>]) -> Result<()> {
         self.clean()?;
+        if entries.iter().any(|entry| !is_sequence(entry.sequence)) {
+            // A block that could not be read back must not be acknowledged.
+            return Err(self.location.failed("write to")(
+                "it holds as many as it can",
+            ));
+        }
         let mut ordered: Vec<Entry<'_>> = entries.iter().map(Entry::borrowed).collect();
         ordered.sort_unstable_by_key(Entry::order);
         let mut bytes = Vec::new();
@@ -324,19 +340,33 @@ impl Journal {
             Ok(())
         })
         .map_err(self.location.failed::<std::io::Error>("write to"))?;
-        let length = self.length + bytes.len() as u64;
-        if length > self.end {
-            bytes.resize(bytes.len() + ROOM, 0);
-        }
         self.dirty = true;
-        self.file
-            .write_at(self.length, &bytes)
-            .and_then(|()| self.file.sync())
+        let end = self
+            .write_ahead(&bytes)
             .map_err(self.location.failed("write to"))?;
         self.dirty = false;
-        self.end = self.end.max(self.length + bytes.len() as u64);
-        self.length = length;
+        self.end = end;
+        self.length += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Writes a block and syncs it; returns where the file then ends.
+    fn write_ahead(&mut self, block: &[u8]) -> std::io::Result<u64> {
+        self.file.write_at(self.length, block)?;
+        let length = self.length + block.len() as u64;
+        let mut end = self.end;
+        if length > end {
+            // On a disk that is almost full there may be no room for more, and the block
+            // is there all the same.
+            let has_room = self.file.write_at(length, &vec![0; ROOM]).is_ok();
+            end = if has_room {
+                length + ROOM as u64
+            } else {
+                length
+            };
+        }
+        self.file.sync()?;
+        Ok(end)
     }
 
     /// Cuts off the room for more, before the store is closed. Nothing rests on it, so a

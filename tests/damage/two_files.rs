@@ -96,6 +96,20 @@ fn what_both_lost_shuts_gates() {
     }
 }
 
+/// Its end may be what is left of the transitions that are nowhere else.
+#[test]
+fn a_journal_with_a_damaged_end_is_kept_where_transitions_are_missing() {
+    let (store, older) = with_older_copy();
+    let copy = store.copy();
+    replace_sled(copy.path(), older.path());
+    let mut damaged = fs::read(copy.path().join("journal")).unwrap();
+    *damaged.last_mut().unwrap() ^= 0xFF;
+    fs::write(copy.path().join("journal"), &damaged).unwrap();
+    store.check(copy.path(), Harm::BothWitnesses, "damaged end, older sled");
+    let kept = fs::read(copy.path().join("journal.damaged")).unwrap();
+    assert_eq!(kept, damaged);
+}
+
 fn has_left(db: &TidalDb, user_id: u64) -> bool {
     db.community_layer_status(user_id).unwrap().status == MembershipStatus::Left
 }

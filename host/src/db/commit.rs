@@ -1,8 +1,9 @@
 //! Group commit: transitions of different users, on different threads, share one sync
 //! of the journal.
 //!
-//! Whoever comes while nobody writes becomes the leader and writes for all who wait;
-//! who comes meanwhile waits and is in the next group, and one of them leads it. When the
+//! Whoever comes while nobody writes becomes the leader and writes for all who wait, as far
+//! as they fit into one block of the journal; who comes meanwhile waits and is in the next
+//! group, and one of them leads it. When the
 //! journal is synced the transitions are durable. They go into storage later, many in one
 //! batch, record and history of each together: when somebody asks for what is there, at
 //! the next flush, or when many wait. What a crash takes from storage comes back from the

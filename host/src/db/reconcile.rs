@@ -27,6 +27,7 @@ use itertools::Itertools as _;
 use super::commit::{self, TransitionTotals};
 use crate::error::{Error, Result};
 use crate::gate::{Gate, Standing};
+use crate::journal::format::MAX_SEQUENCE;
 use crate::journal::mark::Mark;
 use crate::journal::{Content, Journal, Location};
 use crate::membership::CommunityMembership;
@@ -143,14 +144,13 @@ pub(super) fn reconcile(
 
     let found = fill(gate, rules, storage, &known, applied, doubt)?;
     repair_store(storage, &known, &found, applied, last_sequence)?;
-    let journal = open_journal(location, store_id, content.as_ref(), &known)?;
-    journal.mark(last_sequence);
-
     let loss = if doubt.is_open() {
         loss
     } else {
         Loss::default()
     };
+    let journal = open_journal(location, store_id, content.as_ref(), &known, loss)?;
+    journal.mark(last_sequence);
     if loss.transitions > 0 {
         tracing::warn!(
             "{} transitions are neither in the journal nor in the store; the gate is shut for every user who has no later one: restore a backup, let users leave or rejoin again, or give the lost ones up with `verify --accept-loss`",
@@ -227,11 +227,15 @@ fn number(storage: &Storage, tag: Tag) -> Result<Option<u64>> {
     let Some(bytes) = storage.partition(Partition::System).get(&key)? else {
         return Ok(None);
     };
-    let bytes = bytes
-        .as_slice()
-        .try_into()
-        .map_err(Error::storage(format!("read the store's {tag:?}")))?;
-    Ok(Some(u64::from_be_bytes(bytes)))
+    let number = bytes
+        .first_chunk()
+        .map(|bytes| u64::from_be_bytes(*bytes))
+        .filter(|number| bytes.len() == 8 && (tag == Tag::StoreId || *number <= MAX_SEQUENCE));
+    let reason = format!("it is {bytes:02x?}, which it can't be");
+    number
+        .ok_or(reason)
+        .map(Some)
+        .map_err(Error::storage(format!("read the store's {tag:?}")))
 }
 
 /// Writes into the store what it lacks.
@@ -286,9 +290,17 @@ fn open_journal(
     store_id: u64,
     content: Option<&Content>,
     known: &Knowledge<'_>,
+    loss: Loss,
 ) -> Result<Journal> {
     match content {
         Some(content) if content.damaged_bytes() == 0 && known.from_store == 0 => {
+            if loss.transitions > 0 && content.torn_bytes() > 0 {
+                let kept = Journal::keep_damaged(location, content)?;
+                tracing::warn!(
+                    "the end of the journal can't be read and was cut off; the whole one is kept as `{}`",
+                    kept.display()
+                );
+            }
             if !content.is_worth_compacting() {
                 return Journal::open(location, store_id, content);
             }

@@ -11,7 +11,7 @@
 //! | 0 | 4 | mark: `tgB1` |
 //! | 4 | 4 | CRC-32 of all that follows in the block |
 //! | 8 | 4 | length of what follows, at most 131,072 |
-//! | 12 | any | groups |
+//! | 12 | any | groups, from one |
 //!
 //! A group is what one user did:
 //!
@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | 0 | 8 | user id |
 //! | 8 | 4 | number of transitions, from 1 |
-//! | 12 | 17 each | sequence number, from 1, 8 bytes; instant in nanoseconds since the Unix epoch 8; standing that it led to 1: 0 active, 1 left |
+//! | 12 | 17 each | sequence number, from 1 to 2^33, 8 bytes; instant in nanoseconds since the Unix epoch 8; standing that it led to 1: 0 active, 1 left |
 //! | then | 2 | length of the record, at most 1,024 |
 //! | then | any | the record of the last of these transitions, as the component wrote it; none where a later one follows |
 //!

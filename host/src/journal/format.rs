@@ -9,9 +9,10 @@
 //! | 20 | 8 | store id, chosen at random when the store was made |
 //! | 28 | 4 | CRC-32 of the 28 bytes before |
 //!
-//! [Blocks](super::blocks) follow, and while the store is open zeros, which the next
+//! [Blocks](super::blocks) follow, and unless the store was closed zeros, which the next
 //! blocks are written over. All numbers are little endian. What can't be read is passed
-//! over: reading goes on at the next mark behind which the checksum is right.
+//! over: reading goes on at the next block whose checksum is right and whose groups are as
+//! they must be.
 
 use std::borrow::Cow;
 
@@ -27,7 +28,7 @@ pub(super) const HEADER_LENGTH: usize = 32;
 pub(super) const MAX_RECORD_BYTES: usize = 1024;
 
 /// More transitions than any journal that could be read into memory has.
-const MAX_SEQUENCE: u64 = 1 << 33;
+pub(crate) const MAX_SEQUENCE: u64 = 1 << 33;
 
 /// Whether a number can be that of a transition.
 pub(crate) fn is_sequence(number: u64) -> bool {
@@ -65,7 +66,7 @@ impl Entry<'_> {
 pub(super) enum Header {
     /// A journal of this store.
     Store(u64),
-    /// A journal in a later format.
+    /// A journal in another format.
     Version(u32),
     /// No journal, or one whose header is damaged.
     Unreadable,

@@ -15,6 +15,7 @@
 //! All numbers are little endian.
 
 use super::Location;
+use super::format::MAX_SEQUENCE;
 use crate::checksum;
 use crate::error::{Error, Result};
 
@@ -68,7 +69,8 @@ impl Mark {
             store_id: u64::from_le_bytes(*store_id),
             last_sequence: u64::from_le_bytes(*last_sequence),
         };
-        (mark.encode() == bytes).then_some(mark)
+        let can_be = mark.last_sequence <= MAX_SEQUENCE;
+        (can_be && mark.encode() == bytes).then_some(mark)
     }
 }
 

@@ -17,8 +17,8 @@ use crate::storage::{Partition, Storage};
 #[derive(Debug)]
 pub(super) struct Knowledge<'a> {
     content: Option<&'a Content>,
-    /// What is not in the journal's blocks, in the order of users and of numbers.
-    beside_blocks: Vec<Entry<'a>>,
+    /// What does not lie in order in the journal, in the order of users and of numbers.
+    unordered: Vec<Entry<'a>>,
     /// How many of these the journal lacks.
     pub(super) from_store: usize,
     pub(super) sequences: Sequences,
@@ -31,21 +31,20 @@ impl<'a> Knowledge<'a> {
     pub(super) fn of_journal(content: Option<&'a Content>) -> Self {
         let mut known = Knowledge {
             content,
-            beside_blocks: content.map_or_else(Vec::new, |content| content.unordered().collect()),
+            unordered: content.map_or_else(Vec::new, |content| content.unordered().collect()),
             from_store: 0,
             sequences: Sequences::default(),
             totals: TransitionTotals::default(),
             highest_at_ns: 0,
         };
         // Stable, so that it is quick where they are in order.
-        known.beside_blocks.sort_by_key(Entry::order);
-        let in_blocks = content.into_iter().flat_map(Content::ordered);
-        for entry in in_blocks {
+        known.unordered.sort_by_key(Entry::order);
+        for entry in content.into_iter().flat_map(Content::ordered) {
             known.count(&entry);
         }
-        for entry in std::mem::take(&mut known.beside_blocks) {
+        for entry in std::mem::take(&mut known.unordered) {
             known.count(&entry);
-            known.beside_blocks.push(entry);
+            known.unordered.push(entry);
         }
         known
     }
@@ -78,8 +77,8 @@ impl<'a> Knowledge<'a> {
             learned[at].record = Cow::Owned(record.unwrap_or_default());
         }
         self.from_store += learned.len();
-        self.beside_blocks.append(&mut learned);
-        self.beside_blocks.sort_by_key(Entry::order);
+        self.unordered.append(&mut learned);
+        self.unordered.sort_by_key(Entry::order);
         Ok(())
     }
 
@@ -88,7 +87,7 @@ impl<'a> Knowledge<'a> {
         self.content
             .into_iter()
             .flat_map(Content::ordered)
-            .merge_by(self.beside_blocks.iter().cloned(), |left, right| {
+            .merge_by(self.unordered.iter().cloned(), |left, right| {
                 left.order() <= right.order()
             })
             .dedup_by(|left, right| left.order() == right.order())
