@@ -148,10 +148,48 @@ fn memberships_are_the_same_in_another_store() {
         &TidalDb::open(importing.path("store")).unwrap(),
         &TidalDb::open(exporting.path("store")).unwrap(),
     );
-    // Once more: the users have a history now.
+    // As after an import that was interrupted.
+    importing.json(&["import", "memberships.jsonl"]);
+    assert_eq!(importing.text(&["export", "--memberships"]), lines);
+    // A leave of the user's own is not written over.
+    importing.text(&["leave", &LEFT.to_string()]);
     importing
         .run(&["import", "memberships.jsonl"])
-        .fails_saying(&["memberships.jsonl:1", "has a history in this store already"]);
+        .fails_saying(&["memberships.jsonl:1", "has another history in this store"]);
+}
+
+/// The first transitions came from an import that was interrupted, or from the same user's
+/// earlier import.
+#[test]
+fn an_import_goes_on_where_an_earlier_one_stopped() {
+    let db = TidalDb::ephemeral().unwrap();
+    let at = |to, at_ns| Transition { to, at_ns };
+    let (left, active) = (MembershipStatus::Left, MembershipStatus::Active);
+    let transitions = [at(left, 5), at(active, 7), at(left, 9), at(active, 11)];
+    let membership = |status, left_at_ns| CommunityMembership {
+        user_id: LEFT,
+        status,
+        left_at_ns: Some(left_at_ns),
+    };
+    for (length, membership) in [
+        (1, membership(left, 5)),
+        (3, membership(left, 9)),
+        (3, membership(left, 9)),
+        (4, membership(active, 9)),
+    ] {
+        db.import_membership(&membership, &transitions[..length])
+            .unwrap();
+        assert_eq!(db.community_layer_status(LEFT).unwrap(), membership);
+        assert_eq!(signal(&db, LEFT, 7).gated, membership.status == left);
+        assert_eq!(
+            db.community_layer_history(LEFT).unwrap(),
+            transitions[..length]
+        );
+    }
+    // Fewer than there are.
+    db.import_membership(&membership(left, 5), &transitions[..1])
+        .unwrap_err();
+    assert!(db.verify().unwrap().is_clean());
 }
 
 #[test]

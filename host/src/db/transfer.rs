@@ -16,11 +16,14 @@ impl TidalDb {
     }
 
     /// Gives a user the history that they have in another store; what it leads to must
-    /// be `membership`. Durable when it returns, and the gate is then as it says.
+    /// be `membership`. Durable when it returns, and the gate is then as it says. A call
+    /// that was interrupted can be repeated: of what the user has already nothing is
+    /// written again.
     ///
-    /// [`Error::InvalidArgument`] if the user has a history here already, or if the
-    /// transitions are none, are not in the order of their instants, or do not lead to
-    /// the membership; nothing was changed then.
+    /// [`Error::NotDurable`] if a transition could not be made durable: the user's gate is
+    /// shut then. After any other error nothing was changed: [`Error::InvalidArgument`] if
+    /// the user has another history here, or if the transitions are none, are not in the
+    /// order of their instants, or do not lead to the membership.
     pub fn import_membership(
         &self,
         membership: &CommunityMembership,
@@ -29,10 +32,11 @@ impl TidalDb {
         let user_id = membership.user_id;
         let _turn = self.turns.take(user_id);
         self.commit.apply()?;
-        if !history::of_user(&self.storage, user_id)?.is_empty() {
+        let known = history::of_user(&self.storage, user_id)?;
+        if !transitions.starts_with(&known) {
             return Err(refused(
                 user_id,
-                "the user has a history in this store already",
+                "the user has another history in this store",
             ));
         }
         let mut instants = transitions.iter().map(|transition| transition.at_ns);
@@ -46,10 +50,14 @@ impl TidalDb {
         if instants.any(|at_ns| at_ns == 0 || at_ns > LATEST_SYSTEM_NS) {
             return Err(refused(
                 user_id,
-                "a transition is at 0, or beyond the year 2261",
+                "a transition is at 0, or after 11 April 2262",
             ));
         }
-        let requests = self.replay(membership, transitions)?;
+        let mut requests = self.replay(membership, transitions)?;
+        requests.drain(..known.len());
+        if requests.is_empty() {
+            return self.community_layer_status(user_id).map(drop);
+        }
         let fan_out = self.rules.read().fan_out(membership)?;
 
         self.gate.shut(user_id);
