@@ -26,7 +26,7 @@ fn changed(code: &str, other: &str) -> Vec<u8> {
 fn honest_components_keep_every_promise() {
     for component in [SHIPPED_COMPONENT, &from_text(HONEST)] {
         assert_eq!(failures(component), Vec::<&str>::new());
-        assert_eq!(check_component(component).len(), 8);
+        assert_eq!(check_component(component).len(), 9);
     }
     // Another policy is no breach of the contract.
     let all = changed(
@@ -83,6 +83,26 @@ fn each_broken_promise_is_named() {
                 "all users who never left may do the same",
             ],
         ),
+        (
+            "(;signal;)",
+            "(global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+             (if (i32.eq (global.get $calls) (i32.const 1)) (then (return (i32.const 3))))"
+                .to_owned(),
+            &["another instance says the same"],
+        ),
+        (
+            "(local.set $length (i32.const -1))",
+            "(local.set $length (i32.const 9))".to_owned(),
+            &["restore says what status and signal say"],
+        ),
+        (
+            "(local.get $count))
+    (local.set $left (local.get $count))",
+            "(local.get $known))
+    (local.set $left (local.get $known))"
+                .to_owned(),
+            &["restore says what status and signal say"],
+        ),
     ] {
         assert_eq!(failures(&changed(mark, &code)), failed, "{code}");
     }
@@ -96,7 +116,7 @@ fn each_broken_promise_is_named() {
 fn the_command_line_says_yes_or_no_to_each() {
     let program = Program::new();
     let said = program.text(&["component", "check"]);
-    assert_eq!(said.lines().count(), 8, "{said}");
+    assert_eq!(said.lines().count(), 9, "{said}");
     assert!(said.lines().all(|line| line.starts_with("yes  ")), "{said}");
 
     program.write("wrong.wasm", changed("(;leave;)", "unreachable"));

@@ -52,6 +52,18 @@ impl CommunityMembership {
     }
 }
 
+/// As the contract spells it: `{user-id: 42, status: left, left-at-ns: some(5)}`.
+impl fmt::Display for CommunityMembership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (user_id, status) = (self.user_id, self.status);
+        write!(f, "{{user-id: {user_id}, status: {status}, left-at-ns: ")?;
+        match self.left_at_ns {
+            Some(left_at_ns) => write!(f, "some({left_at_ns})}}"),
+            None => f.write_str("none}"),
+        }
+    }
+}
+
 /// The shared aggregates that a user's signals may be added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanOut {

@@ -84,7 +84,7 @@ impl Rules {
     }
 
     /// The membership after a leave at `now_ns`: left, and the boundary is the
-    /// later of `now_ns` and the one until now.
+    /// later of `now_ns` and the one until now. An instant of 0 is none.
     pub(crate) fn leave(
         &self,
         current: &CommunityMembership,
@@ -93,11 +93,13 @@ impl Rules {
         let next = self.transition("leave", current, |membership, store| {
             membership.call_leave(store, current.into(), now_ns)
         })?;
-        let boundary = current.left_at_ns.unwrap_or(0).max(now_ns);
-        if next.status != MembershipStatus::Left || next.left_at_ns != Some(boundary) {
+        let boundary = current
+            .left_at_ns
+            .max(Some(now_ns).filter(|at_ns| *at_ns > 0));
+        if next.status != MembershipStatus::Left || next.left_at_ns != boundary {
             return Err(broken(
                 "leave",
-                &format!("{next:?} for a leave at {now_ns}"),
+                &format!("{next} for a leave of {current} at {now_ns}"),
             ));
         }
         Ok(next)
@@ -111,7 +113,7 @@ impl Rules {
         if next.status != MembershipStatus::Active || next.left_at_ns != current.left_at_ns {
             return Err(broken(
                 "rejoin",
-                &format!("{next:?} for a rejoin of {current:?}"),
+                &format!("{next} for a rejoin of {current}"),
             ));
         }
         Ok(next)
@@ -181,7 +183,7 @@ impl Rules {
             Ok(read_back) if read_back == *membership => Ok(record),
             Ok(read_back) => Err(broken(
                 FUNCTION,
-                &format!("bytes for {membership:?} that it reads back as {read_back:?}"),
+                &format!("bytes for {membership} that it reads back as {read_back}"),
             )),
             Err(Error::MalformedRecord { reason, .. }) => Err(broken(
                 FUNCTION,

@@ -1,6 +1,6 @@
 //! Whether a component does what the contract says, whatever its policy and its record:
-//! each promise of `wit/membership.wit` tried on memberships and bytes that are at the edge
-//! of something.
+//! the promises of `wit/membership.wit` tried on memberships and bytes that are at the edge
+//! of something, once in one instance and once more in another, in the opposite order.
 
 use std::iter;
 
@@ -66,6 +66,10 @@ pub fn check_component(bytes: &[u8]) -> Vec<Check> {
         ),
         check("restore says what status and signal say", restoring(&rules)),
         check("all users who never left may do the same", policy(&rules)),
+        check(
+            "another instance says the same",
+            Rules::load(bytes, "to check", None).and_then(|other| purity(&rules, &other)),
+        ),
     ]
 }
 
@@ -96,7 +100,7 @@ fn without_record(rules: &Rules) -> Result<()> {
 
 fn leaving(rules: &Rules) -> Result<()> {
     for membership in memberships() {
-        for now_ns in INSTANTS_NS {
+        for now_ns in iter::once(0).chain(INSTANTS_NS) {
             // That the result is right is checked there.
             rules.leave(&membership, now_ns)?;
         }
@@ -178,13 +182,37 @@ fn restoring(rules: &Rules) -> Result<()> {
     }
     expect_restored(rules, &stored, &expected, "records and other bytes in turn")?;
 
-    // The last one is a record, and its last byte is missing.
-    stored.bytes.pop();
+    // The last one is a record, and its length or its last byte is missing.
     if let Some(last) = expected.last_mut() {
         *last = None;
     }
+    let length = stored.lengths.pop();
+    expect_restored(rules, &stored, &expected, "a record without a length")?;
+    stored.lengths.extend(length);
+    stored.bytes.pop();
     expect_restored(rules, &stored, &expected, "a record that is cut off")?;
+    unequal_columns(rules)?;
     full_batch(rules)
+}
+
+/// Lengths and bytes for more users than there are, and records behind one that claims more
+/// than all bytes: where those begin is not known.
+fn unequal_columns(rules: &Rules) -> Result<()> {
+    let membership = CommunityMembership::never_left(42);
+    let (record, fan_out) = (rules.record(&membership)?, rules.fan_out(&membership)?);
+    let mut stored = StoredRecords::default();
+    stored.push(42, &record);
+    stored.lengths.extend([1, 0, 2]);
+    stored.bytes.extend([0; 3]);
+    let expected = [Some((membership, fan_out))];
+    expect_restored(rules, &stored, &expected, "more records than users")?;
+
+    stored.clear();
+    for _ in 0..3 {
+        stored.push(42, &record);
+    }
+    stored.lengths[0] = u32::MAX;
+    expect_restored(rules, &stored, &[None; 3], "records, the first cut off")
 }
 
 /// As many records as the host hands over at once.
@@ -226,6 +254,38 @@ fn policy(rules: &Rules) -> Result<()> {
             &expected,
             &format!("user {user_id}"),
         )?;
+    }
+    Ok(())
+}
+
+/// What the functions say of memberships, their records and other bytes, in another
+/// instance, the last one first.
+fn purity(rules: &Rules, other: &Rules) -> Result<()> {
+    let memberships: Vec<_> = memberships().collect();
+    let both = (rules, other);
+    expect_same("leave", both, &memberships, |rules, membership| {
+        rules.leave(membership, INSTANTS_NS[0])
+    })?;
+    expect_same("rejoin", both, &memberships, Rules::rejoin)?;
+    expect_same("serialize-membership", both, &memberships, Rules::record)?;
+    expect_same("signal", both, &memberships, Rules::fan_out)?;
+    expect_same("status", both, &bytes(rules)?, |rules, bytes| {
+        rules.read(42, bytes)
+    })
+}
+
+fn expect_same<I: std::fmt::Debug, T: PartialEq + std::fmt::Debug>(
+    function: &'static str,
+    (rules, other): (&Rules, &Rules),
+    inputs: &[I],
+    says: impl Fn(&Rules, &I) -> Result<T>,
+) -> Result<()> {
+    // That a call fails, or breaks another promise, is for the other checks to tell.
+    let expected: Vec<Option<T>> = (inputs.iter().map(|input| says(rules, input).ok())).collect();
+    for (input, expected) in inputs.iter().zip(&expected).rev() {
+        let found = says(other, input).ok();
+        let what = format!("{input:?}, in another instance,");
+        expect(function, &found, expected, &what)?;
     }
     Ok(())
 }
