@@ -10,7 +10,8 @@
 //! - [`kills`]: the process killed again and again, while it opens and while it works
 //! - [`printed`]: the command-line tool killed at the instant it printed its answer
 //!
-//! `TIDEGATE_KILLS` sets the number of kills, 50 by default.
+//! `TIDEGATE_KILLS` sets the number of kills, 50 by default, and `TIDEGATE_SEED` their
+//! moments.
 
 mod account;
 mod kills;

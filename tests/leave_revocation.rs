@@ -1,4 +1,4 @@
-//! The eight scenarios of the feature's test plan, under their names.
+//! The eight scenarios that the feature was specified with, under their names.
 
 use tidegate::{CommunityMembership, MembershipStatus, Scope, TidalDb};
 

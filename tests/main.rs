@@ -52,7 +52,7 @@ mod fuzz;
 /// Components that mean harm.
 mod hostile;
 
-/// The eight scenarios of the feature's test plan.
+/// The eight scenarios that the feature was specified with.
 mod leave_revocation;
 
 /// Sums, cohorts, communities, and what storage has of them.

@@ -7,7 +7,7 @@
 //! - `limits`: how much memory and output it may use
 //! - `surroundings`: what it gets of WASI
 //!
-//! wasmtime is named here and in the module `rules`. What a call does is left to
+//! wasmtime is named here and in the modules `rules` and `sandbox`. What a call does is left to
 //! [`TidalDb`].
 
 mod bindings;

@@ -8,8 +8,8 @@
 //! - [`commit`]: transitions made durable, many with one sync
 //! - [`history`]: the history in storage
 //! - [`write_behind`]: the thread that writes at an interval what is in memory
-//! - [`fan_out`]: what a signal is added to, and the two places where the gate is
-//!   asked
+//! - [`fan_out`]: what a signal is added to, and the two places where the gate's answer
+//!   decides
 //! - [`swap`]: the rules exchanged while signals flow
 //! - [`verification`]: every record read and compared with the gate
 //! - [`backup`], [`transfer`]: the store in a file, and memberships as plain data
@@ -165,8 +165,9 @@ impl TidalDb {
 
     /// Where this user stands. A user without a record is active and never left.
     ///
-    /// [`Error::MalformedRecord`] if the user's stored record can't be read, and
-    /// [`Error::NotDurable`] after a transition that failed; in both cases the gate
+    /// [`Error::MalformedRecord`] if the user's stored record can't be read, or if
+    /// transitions were lost that may have been this user's, and
+    /// [`Error::NotDurable`] after a transition that failed; in each case the gate
     /// is shut.
     pub fn community_layer_status(&self, user_id: u64) -> Result<CommunityMembership> {
         let Some(known) = self.gate.known(user_id) else {

@@ -13,6 +13,10 @@
 //!  ├────> events             readers of event files
 //!  └────> callers ──> db     programs of others, run with what they were given
 //! ```
+//!
+//! Any of them may use `error`, `membership` (the words of the domain), `config`, `clock`,
+//! `checksum`, and `sandbox` (what `rules` and `callers` bound a component by). `fuzzing` is
+//! there for the fuzz targets alone.
 
 #[cfg(feature = "callers")]
 pub mod callers;

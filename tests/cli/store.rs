@@ -60,13 +60,13 @@ fn verify_counts_records_and_users_who_left() {
     let program = Program::with_store();
     assert_eq!(
         program.text(&["--json", "verify"]),
-        "{\"records\":0,\"left\":0,\"malformed\":[]}\n"
+        "{\"records\":0,\"left\":0,\"malformed\":[],\"unattributed\":0,\"lost\":0,\"restored\":0,\"disagreeing\":[]}\n"
     );
     program.text(&["leave", "1", "2", "3"]);
     program.text(&["rejoin", "2"]);
     assert_eq!(
         program.text(&["--json", "verify"]),
-        "{\"records\":3,\"left\":2,\"malformed\":[]}\n"
+        "{\"records\":3,\"left\":2,\"malformed\":[],\"unattributed\":0,\"lost\":0,\"restored\":0,\"disagreeing\":[]}\n"
     );
     let text = program.text(&["verify"]);
     assert!(
@@ -103,7 +103,7 @@ fn verify_names_the_users_whose_records_are_malformed() {
     assert_eq!(run.status, Some(1));
     assert_eq!(
         run.stdout,
-        "{\"records\":8,\"left\":1,\"malformed\":[10,11,12,13,14]}\n"
+        "{\"records\":8,\"left\":1,\"malformed\":[10,11,12,13,14],\"unattributed\":1,\"lost\":0,\"restored\":0,\"disagreeing\":[]}\n"
     );
     for user_id in 10..=14 {
         assert!(
@@ -167,7 +167,10 @@ fn a_leave_or_a_rejoin_repairs_a_malformed_record() {
     assert_eq!(program.run(&["rejoin", "11", "13"]).status, Some(0));
 
     let run = program.run(&["--json", "verify"]);
-    assert_eq!(run.stdout, "{\"records\":8,\"left\":4,\"malformed\":[]}\n");
+    assert_eq!(
+        run.stdout,
+        "{\"records\":8,\"left\":4,\"malformed\":[],\"unattributed\":1,\"lost\":0,\"restored\":0,\"disagreeing\":[]}\n"
+    );
     // The record that names no user is still there.
     assert_eq!(run.status, Some(1));
     for (user_id, gated) in [

@@ -34,6 +34,10 @@ struct Verification {
     records: u64,
     left: u64,
     malformed: Vec<u64>,
+    unattributed: u64,
+    lost: u64,
+    restored: u64,
+    disagreeing: Vec<u64>,
 }
 
 pub(super) fn stats(context: &Context) -> Result<Outcome> {
@@ -88,6 +92,10 @@ pub(super) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
         records: found.records,
         left: found.left,
         malformed: found.malformed.clone(),
+        unattributed: found.unattributed,
+        lost: found.lost,
+        restored: found.restored,
+        disagreeing: found.disagreeing.clone(),
     };
     context.output.print(&verification, |found| {
         format!(

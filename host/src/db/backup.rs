@@ -1,14 +1,14 @@
 //! The whole store in one file, written while it is in use, and a store made from such
 //! a file.
 //!
-//! The file begins with `tidegate backup\n` and the format's version, 4 bytes. Frames
+//! The file begins with `tidegate backup\n` and the format's version, 1, in 4 bytes. Frames
 //! follow, one for each key:
 //!
 //! | length | content |
 //! |---|---|
-//! | 1 | partition: its place in [`Partition::ALL`], from 1 |
-//! | 4 | length of the key |
-//! | 4 | length of the value |
+//! | 1 | partition: 1 users, 2 memberships, 3 history, 4 ledger, 5 system, as in [`Partition::ALL`] |
+//! | 4 | length of the key, at most 2^24 |
+//! | 4 | length of the value, at most 2^24 |
 //! | any | the key, then the value |
 //! | 4 | CRC-32 of the frame so far |
 //!
@@ -135,7 +135,9 @@ pub(crate) fn read(engine: &dyn StorageEngine, input: &mut dyn Read) -> Result<(
         return Err(damaged("it is no backup of tidegate"));
     }
     if version != VERSION.to_le_bytes() {
-        return Err(damaged("it was written by a later version of tidegate"));
+        return Err(damaged(
+            "it is in the format of another version of tidegate",
+        ));
     }
     let mut batch = Batch::default();
     for frames in 0_u64.. {

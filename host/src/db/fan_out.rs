@@ -1,5 +1,5 @@
-//! The fan-out: what a signal is added to, and the two places where the gate is
-//! asked.
+//! The fan-out: what a signal is added to, and the two places where the gate's answer
+//! decides.
 
 use super::{Receipt, Signal, TidalDb};
 use crate::error::Result;

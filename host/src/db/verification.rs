@@ -36,7 +36,8 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Whether every record can be read and agrees with the gate.
+    /// Whether every record can be read and agrees with the gate, and nothing was lost or
+    /// had to be written again.
     pub fn is_clean(&self) -> bool {
         self.malformed.is_empty()
             && self.disagreeing.is_empty()

@@ -13,12 +13,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(pub u64);
 
-/// What kind of value a key leads to. Tags below 0x40 are those of the database
+/// What kind of value a key leads to. Tags below 0x40 are those of `TidalDb`, the database
 /// that the community layer was specified for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Tag {
-    /// A community that a user joined. Suffix: the community's name.
+    /// A community that a user joined; the value is empty. Suffix: the community's name.
     CommunityMembership = 0x0E,
     /// Reserved; nothing is stored under it.
     PurgeManifest = 0x10,
@@ -26,7 +26,8 @@ pub enum Tag {
     CommunityLeave = 0x11,
     /// A user's attributes, as a JSON object. No suffix.
     Profile = 0x40,
-    /// A cohort whose predicate a user's profile meets. Suffix: the cohort's name.
+    /// A cohort whose predicate a user's profile meets; the value is empty. Suffix: the
+    /// cohort's name.
     CohortMembership = 0x41,
     /// An acknowledged transition: its number in the journal, 8 bytes big endian, and
     /// `left` or `active`. Suffix: its instant in nanoseconds, 8 bytes big endian.
@@ -36,8 +37,8 @@ pub enum Tag {
     /// A cohort's predicate and whether its members are worked out, as a JSON
     /// object. Suffix: the cohort's name.
     CohortPredicate = 0x44,
-    /// An aggregate of a scope. Suffix: the item's id, 8 bytes big endian, and
-    /// the kind.
+    /// An aggregate of a scope, with the value that `ledger::aggregates` describes. Suffix:
+    /// the item's id, 8 bytes big endian, and the kind.
     Aggregate = 0x45,
     /// The version of the store's format, as decimal text. No suffix.
     FormatVersion = 0x46,

@@ -5,7 +5,6 @@
 //! | `db` | the log with all data |
 //! | `snap.*` | where in `db` each page is: content, its length (8 bytes), CRC-32 of the content (4 bytes); made anew from `db` where it is missing |
 //! | `conf` | parameters: content, CRC-32 (4 bytes); made anew with the defaults, which are ours, where it is missing |
-//!
 //! | `snap.*.generating` | a snapshot that was never finished |
 //!
 //! A file that is damaged makes sled's opener fail or panic, and it says neither
