@@ -69,9 +69,10 @@ fn scopes() -> [Scope; 3] {
     [Scope::Base, community("film"), cohort("even")]
 }
 
+/// Transitions that one call made, all or none.
 #[derive(Clone, Debug)]
 struct Attempt {
-    to: MembershipStatus,
+    to: Vec<MembershipStatus>,
     acknowledged: bool,
 }
 
@@ -119,13 +120,13 @@ impl Model {
                 result
             }
             Call::Import(user_id) => {
-                let (membership, transition) = imported(user_id);
-                let result = db.import_membership(&membership, &[transition]);
-                match result {
-                    // What is said here and not of a leave: nothing was changed.
-                    Err(Error::Storage { .. }) => result,
-                    _ => self.note_transition(user_id, Left, result),
+                let (membership, transitions) = imported(user_id);
+                let result = db.import_membership(&membership, &transitions);
+                // What is said here and not of a leave: nothing was changed.
+                if !matches!(result, Err(Error::Storage { .. })) {
+                    self.note_transitions(user_id, &[Left, Active, Left], result.is_ok());
                 }
+                result
             }
             Call::SwapComponent => db
                 .swap_component(repository().join("guest/membership.wasm"))
@@ -139,10 +140,14 @@ impl Model {
         to: MembershipStatus,
         result: Result<()>,
     ) -> Result<()> {
-        let acknowledged = result.is_ok();
+        self.note_transitions(user_id, &[to], result.is_ok());
+        result
+    }
+
+    fn note_transitions(&mut self, user_id: u64, to: &[MembershipStatus], acknowledged: bool) {
+        let to = to.to_vec();
         let attempt = Attempt { to, acknowledged };
         self.attempts.entry(user_id).or_default().push(attempt);
-        result
     }
 
     fn note_flush(&mut self, succeeded: bool) {
@@ -171,7 +176,7 @@ impl Model {
         self.attempts(user_id)
             .iter()
             .filter(|attempt| attempt.acknowledged)
-            .map(|attempt| attempt.to)
+            .flat_map(|attempt| attempt.to.clone())
             .collect()
     }
 
@@ -183,7 +188,7 @@ impl Model {
                 .attempts(user_id)
                 .last()
                 .filter(|attempt| !attempt.acknowledged)
-                .map(|attempt| attempt.to);
+                .and_then(|attempt| attempt.to.last().copied());
             let status = db.community_layer_status(user_id);
             match (&status, failed) {
                 (Err(Error::NotDurable { .. }), Some(_)) => {}
@@ -211,7 +216,10 @@ impl Model {
         self.call(db, Call::Flush).unwrap();
         assert_eq!(counts(db), self.gained);
         let transitions = self.attempts.values().flatten();
-        let acknowledged = transitions.filter(|attempt| attempt.acknowledged).count();
+        let acknowledged: usize = transitions
+            .filter(|attempt| attempt.acknowledged)
+            .map(|attempt| attempt.to.len())
+            .sum();
         let stats = db.stats();
         assert_eq!(stats.leaves + stats.rejoins, acknowledged as u64);
         assert_eq!(stats.signals, self.gained[0]);
@@ -264,20 +272,25 @@ fn explains(attempts: &[Attempt], history: &[MembershipStatus]) -> bool {
     let Some((attempt, later)) = attempts.split_first() else {
         return history.is_empty();
     };
-    let is_next = history.first() == Some(&attempt.to);
-    (is_next && explains(later, &history[1..]))
+    let rest = history.strip_prefix(&attempt.to[..]);
+    rest.is_some_and(|rest| explains(later, rest))
         || (!attempt.acknowledged && explains(later, history))
 }
 
-/// A user who left in another store.
-fn imported(user_id: u64) -> (CommunityMembership, Transition) {
+/// A user who left, came back and left in another store.
+fn imported(user_id: u64) -> (CommunityMembership, [Transition; 3]) {
     let at_ns = 1_700_000_000_000_000_000;
     let membership = CommunityMembership {
         user_id,
         status: Left,
-        left_at_ns: Some(at_ns),
+        left_at_ns: Some(at_ns + 2),
     };
-    (membership, Transition { to: Left, at_ns })
+    let transitions = [(Left, 0), (Active, 1), (Left, 2)];
+    let transitions = transitions.map(|(to, later)| Transition {
+        to,
+        at_ns: at_ns + later,
+    });
+    (membership, transitions)
 }
 
 fn counts(db: &TidalDb) -> Counts {
@@ -570,7 +583,7 @@ fn a_boundary_outlives_a_fault_of_the_store_and_one_of_the_journal() {
 }
 
 /// Killed between the write of a block and its sync; the next opening is killed as well,
-/// after it put the block into the store; the power fails once a third has begun. The
+/// after it put the block into the store; the power fails once a third has opened it. The
 /// block had been believed to be on the disk, so its number was missing then, and everybody
 /// was shut.
 #[test]
@@ -644,13 +657,60 @@ fn a_leave_for_which_the_disk_has_room_needs_no_more() {
     db.leave_community_layer(1).unwrap();
     db.leave_community_layer(2).unwrap_err();
     let operations = machine.heal();
-    let (write, sync) = (Operation::Write, Operation::Sync);
-    assert_eq!(operations[..4], [write, write, sync, write]);
+    assert_eq!(
+        operations[..4],
+        [
+            Operation::Write,
+            Operation::Write,
+            Operation::Truncate,
+            Operation::Sync
+        ]
+    );
     db.leave_community_layer(2).unwrap();
     for machine in machine.after_power_cut() {
         let db = other_folder.open(&machine).unwrap();
         for user_id in [1, 2] {
             assert_eq!(check_history(&db, user_id), [Left]);
+        }
+        machine.switch_off();
+    }
+}
+
+/// The process that compacted the journal was killed before the new one's name was on the
+/// disk; what the next one added was in a file that a power cut took away.
+#[test]
+fn a_journal_that_took_the_place_of_another_lasts_before_it_is_added_to() {
+    let folder = Folder::new();
+    let written = Machine::default();
+    {
+        let db = folder.open(&written).unwrap();
+        for user_id in 1..=100 {
+            db.leave_community_layer(user_id).unwrap();
+        }
+    }
+    let whole = written.copy();
+    whole.plan(usize::MAX, Fault::Before);
+    drop(folder.open(&whole).unwrap());
+    let operations = whole.heal();
+    let renamed = operations
+        .iter()
+        .position(|operation| *operation == Operation::Rename)
+        .unwrap();
+    assert_eq!(operations[renamed + 1], Operation::SyncFolder);
+
+    let killed = written.copy();
+    killed.plan(renamed + 1, Fault::Gone);
+    folder.open(&killed).unwrap_err();
+    let machine = killed.copy();
+    let db = folder.open(&machine).unwrap();
+    db.leave_community_layer(101).unwrap();
+    let after_power_cut = machine.after_power_cut();
+    machine.switch_off();
+    drop(db);
+    for machine in after_power_cut {
+        let db = folder.open(&machine).unwrap();
+        for user_id in 1..=101 {
+            assert_eq!(check_history(&db, user_id), [Left], "user {user_id}");
         }
         machine.switch_off();
     }

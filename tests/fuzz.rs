@@ -225,14 +225,14 @@ fn a_backup_of_any_bytes_makes_a_whole_store_or_none() {
         words: &["tidegate backup\n", "\u{1}\0\0\0", "\0", "\u{7f}"],
         iterations: 100,
     };
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("restored");
     target.fuzz(target.corpus(), |mut input| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("restored");
         if TidalDb::restore(&path, &mut input).is_ok() {
             assert!(TidalDb::open(&path).unwrap().verify().unwrap().is_clean());
-            std::fs::remove_dir_all(&path).unwrap();
+        } else {
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         }
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     });
 }
 

@@ -18,9 +18,13 @@ use crate::storage::{Batch, Partition, Storage};
 /// reserve for readings beyond it, so that no system clock can make them run out.
 pub(crate) const LATEST_SYSTEM_NS: u64 = u64::MAX / 2;
 
-/// No clock has come so far, by one reading a nanosecond from the latest instant on it would
-/// take 146 years. What claims to is not believed, so that readings can't run out.
-const LATEST_READING_NS: u64 = LATEST_SYSTEM_NS + (1 << 62);
+/// Where readings go on if what is found in a store is beyond [`LATEST_BELIEVED_NS`]. To
+/// come so far by one reading a nanosecond, a clock at the latest instant of the system would
+/// take 146 years.
+const UNBELIEVABLE_NS: u64 = LATEST_SYSTEM_NS + (1 << 62);
+
+/// What claims to be later is damage, and would make readings run out.
+const LATEST_BELIEVED_NS: u64 = UNBELIEVABLE_NS + (1 << 61);
 
 /// How far readings of signals may lag behind the system's time.
 const MAX_LAG_NS: u64 = 10_000;
@@ -50,7 +54,7 @@ impl HostClock {
 
     fn starting_above(high_water_ns: u64) -> Self {
         HostClock {
-            last: AtomicU64::new(high_water_ns.min(LATEST_READING_NS)),
+            last: AtomicU64::new(believed(high_water_ns)),
         }
     }
 
@@ -59,7 +63,7 @@ impl HostClock {
     /// once pass its value on to each other once a reading, and not twice or more often.
     pub(crate) fn tick_ns(&self) -> u64 {
         let system_ns = system_ns();
-        // Relaxed: as in `advance_above`. It can't overflow: see `LATEST_READING_NS`.
+        // Relaxed: as in `advance_above`. It can't overflow: see `LATEST_BELIEVED_NS`.
         let tick = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         if tick + MAX_LAG_NS >= system_ns {
             tick
@@ -90,8 +94,7 @@ impl HostClock {
     /// Makes all readings to come higher than `at_ns`.
     pub(crate) fn advance_to(&self, at_ns: u64) {
         // Relaxed: as in `now_ns`.
-        self.last
-            .fetch_max(at_ns.min(LATEST_READING_NS), Ordering::Relaxed);
+        self.last.fetch_max(believed(at_ns), Ordering::Relaxed);
     }
 
     /// Adds the mark that no reading of this thread so far exceeds, nor one of a
@@ -105,6 +108,15 @@ impl HostClock {
             // readings and all that happened before in other threads.
             self.last.load(Ordering::Relaxed).to_be_bytes().to_vec(),
         );
+    }
+}
+
+/// An instant that was found in a store, or another where it can be none.
+fn believed(at_ns: u64) -> u64 {
+    if at_ns > LATEST_BELIEVED_NS {
+        UNBELIEVABLE_NS
+    } else {
+        at_ns
     }
 }
 
@@ -152,8 +164,12 @@ mod tests {
         let clock = HostClock::starting_above(u64::MAX);
         clock.advance_to(u64::MAX);
         let readings = [clock.now_ns(), clock.tick_ns(), clock.now_ns()];
+        // As after a restart, with a mark of its own.
+        let clock = HostClock::starting_above(readings[2]);
+        clock.advance_to(u64::MAX);
+        let readings = [&readings[..], &[clock.now_ns(), clock.tick_ns()]].concat();
         assert!(readings.is_sorted_by(|earlier, later| earlier < later));
-        assert!(readings[0] > LATEST_READING_NS);
+        assert!(readings[0] > UNBELIEVABLE_NS);
     }
 
     #[test]

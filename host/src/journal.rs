@@ -253,8 +253,13 @@ impl Journal {
             dirty: content.torn_bytes() > 0,
         };
         journal.clean()?;
-        // The process that wrote the last block may have ended before it was synced.
-        journal.file.sync().map_err(location.failed("sync"))?;
+        // The process that wrote the last block, or put the file in place of another, may
+        // have ended before that was synced.
+        journal
+            .file
+            .sync()
+            .and_then(|()| location.disk.sync_folder(&location.folder))
+            .map_err(location.failed("sync"))?;
         Ok(journal)
     }
 
@@ -301,6 +306,13 @@ impl Journal {
         })
     }
 
+    /// Whether a copy of a damaged journal was kept.
+    pub(crate) fn has_kept_damaged(location: &Location) -> Result<bool> {
+        let path = location.path(DAMAGED_FILE_NAME);
+        let kept = location.disk.read(&path).map_err(location.failed("read"))?;
+        Ok(kept.is_some())
+    }
+
     /// Keeps a copy of a damaged journal beside it, for whoever wants to look.
     pub(crate) fn keep_damaged(location: &Location, content: &Content) -> Result<PathBuf> {
         let disk = &*location.disk;
@@ -321,7 +333,7 @@ impl Journal {
         Content::read_to(&self.location, length)
     }
 
-    /// Adds entries, which [fit](blocks::fitting) into one block; when it returns they
+    /// Adds entries, whose groups [fit](blocks::fitting) into one block; when it returns they
     /// survive a power cut. After an error none of them is in the journal, or all that is
     /// known is that they may be; the next call takes them out first.
     pub(crate) fn append(&mut self, entries: &[Entry<'_>]) -> Result<()> {
@@ -358,11 +370,10 @@ impl Journal {
         if length > end {
             // On a disk that is almost full there may be no room for more, and the block
             // is there all the same.
-            let has_room = self.file.write_at(length, &vec![0; ROOM]).is_ok();
-            end = if has_room {
-                length + ROOM as u64
-            } else {
-                length
+            end = match self.file.write_at(length, &vec![0; ROOM]) {
+                Ok(()) => length + ROOM as u64,
+                // What there was of it is left to others.
+                Err(_) => self.file.truncate(length).map(|()| length)?,
             };
         }
         self.file.sync()?;

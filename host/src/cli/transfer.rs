@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tidegate::{CommunityMembership, MembershipStatus, TidalDb, Transition};
+use tidegate::{CommunityMembership, Error, MembershipStatus, TidalDb, Transition};
 
 use super::output::counted;
 use super::{Context, Outcome, WrongUsage, complain};
@@ -37,6 +37,7 @@ struct Done {
 #[derive(Serialize)]
 struct Imported {
     memberships: u64,
+    refused: u64,
 }
 
 /// A line of an export.
@@ -122,7 +123,10 @@ pub(super) fn import(context: &Context, arguments: &FileArgument) -> Result<Outc
     let file = &arguments.file;
     let input = File::open(file).with_context(|| format!("`{}`", file.display()))?;
     let db = context.open()?;
-    let mut imported = Imported { memberships: 0 };
+    let mut imported = Imported {
+        memberships: 0,
+        refused: 0,
+    };
     for (line, number) in BufReader::new(input).lines().zip(1_u64..) {
         let import = || -> Result<()> {
             let line: Membership = serde_json::from_str(&line?)?;
@@ -135,23 +139,39 @@ pub(super) fn import(context: &Context, arguments: &FileArgument) -> Result<Outc
             };
             Ok(db.import_membership(&membership, &transitions)?)
         };
-        import().map_err(|error| {
-            anyhow!(
-                "{}:{number}: {error:#}; what came before is kept: {}",
-                file.display(),
-                counted(imported.memberships, "membership", "memberships")
-            )
-        })?;
-        imported.memberships += 1;
+        let place = || format!("{}:{number}", file.display());
+        match import() {
+            Ok(()) => imported.memberships += 1,
+            Err(error) if is_of_one_user(&error) => {
+                complain(&error.context(place()));
+                imported.refused += 1;
+            }
+            Err(error) => {
+                return Err(anyhow!(
+                    "{}: {error:#}; what came before is kept: {}",
+                    place(),
+                    counted(imported.memberships, "membership", "memberships")
+                ));
+            }
+        }
     }
     db.flush()?;
     context.output.print(&imported, |imported| {
         format!(
-            "imported {}",
-            counted(imported.memberships, "membership", "memberships")
+            "imported {}, refused {}",
+            counted(imported.memberships, "membership", "memberships"),
+            imported.refused
         )
     })?;
-    Ok(Outcome::Done)
+    Ok(Outcome::failed_if(imported.refused > 0))
+}
+
+/// Whether others can be imported all the same.
+fn is_of_one_user(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(Error::InvalidArgument { .. } | Error::MalformedRecord { .. })
+    )
 }
 
 fn membership(db: &TidalDb, user_id: u64) -> tidegate::Result<Membership> {

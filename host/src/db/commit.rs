@@ -3,11 +3,10 @@
 //!
 //! Whoever comes while nobody writes becomes the leader and writes for all who wait, as far
 //! as they fit into one block of the journal; who comes meanwhile waits and is in the next
-//! group, and one of them leads it. When the
-//! journal is synced the transitions are durable. They go into storage later, many in one
-//! batch, record and history of each together: when somebody asks for what is there, at
-//! the next flush, or when many wait. What a crash takes from storage comes back from the
-//! journal.
+//! group, and one of them leads it. When the journal is synced the transitions are durable.
+//! They go into storage later, many in one batch, record and history of each together: when
+//! somebody asks for what is there, at the next flush, or when many wait. What a crash takes
+//! from storage comes back from the journal.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -22,7 +21,7 @@ use crate::clock::HostClock;
 use crate::error::Result;
 use crate::journal::format::Entry;
 use crate::journal::{Content, Journal, blocks};
-use crate::membership::MembershipStatus;
+use crate::membership::{MembershipStatus, Transition};
 use crate::storage::keys::{EntityId, Tag, encode_key};
 use crate::storage::{Batch, Partition, Storage};
 
@@ -52,12 +51,13 @@ impl TransitionTotals {
     }
 }
 
-/// A transition that is to be made durable.
+/// Transitions of a user that are to be made durable, all or none.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) user_id: u64,
-    pub(super) at_ns: u64,
-    pub(super) to: MembershipStatus,
+    /// One, or up to [`blocks::MAX_TRANSITIONS`] in their order.
+    pub(super) transitions: Vec<Transition>,
+    /// The record of the last one.
     pub(super) record: Vec<u8>,
     /// Whether there may be keys of the user among the records that do not parse.
     pub(super) replaces_keys: bool,
@@ -175,8 +175,11 @@ impl GroupCommit {
     fn lead(&self) {
         let group: Vec<Arc<Waiting>> = {
             let waiting = &mut self.queue.lock().waiting;
-            let record_lengths = waiting.iter().map(|waiting| waiting.request.record.len());
-            let length = blocks::fitting(record_lengths).min(waiting.len());
+            let groups = waiting.iter().map(|waiting| {
+                let request = &waiting.request;
+                (request.transitions.len(), request.record.len())
+            });
+            let length = blocks::fitting(groups).min(waiting.len());
             waiting.drain(..length).collect()
         };
         self.write(&group);
@@ -207,11 +210,12 @@ impl GroupCommit {
     /// Adds a group to the journal.
     fn append(&self, group: &[Arc<Waiting>]) -> Result<()> {
         let mut writer = self.writer.lock();
-        let entries: Vec<Entry<'static>> = group
-            .iter()
-            .zip(writer.next_sequence..)
-            .map(|(waiting, sequence)| waiting.request.entry(sequence))
-            .collect();
+        let mut entries = Vec::with_capacity(group.len());
+        let mut replaces_keys = Vec::with_capacity(group.len());
+        for Waiting { request, .. } in group.iter().map(Arc::as_ref) {
+            entries.extend(request.entries(writer.next_sequence + entries.len() as u64));
+            replaces_keys.resize(entries.len(), request.replaces_keys);
+        }
         if let Err(error) = writer.journal.append(&entries) {
             writer.journal.give_up();
             return Err(error);
@@ -220,19 +224,14 @@ impl GroupCommit {
         for entry in &entries {
             writer.totals.count(entry.to);
         }
-        let replaces_keys = group.iter().map(|waiting| waiting.request.replaces_keys);
+        let unapplied = entries.into_iter().zip(replaces_keys);
         // Before the writer is given up, or another group's could come first.
         self.unapplied
             .lock()
-            .extend(
-                entries
-                    .into_iter()
-                    .zip(replaces_keys)
-                    .map(|(entry, replaces_keys)| Unapplied {
-                        entry,
-                        replaces_keys,
-                    }),
-            );
+            .extend(unapplied.map(|(entry, replaces_keys)| Unapplied {
+                entry,
+                replaces_keys,
+            }));
         Ok(())
     }
 
@@ -286,14 +285,20 @@ impl GroupCommit {
 }
 
 impl Request {
-    fn entry(&self, sequence: u64) -> Entry<'static> {
-        Entry {
-            sequence,
+    /// Its transitions under the numbers from `first` on.
+    fn entries(&self, first: u64) -> impl Iterator<Item = Entry<'static>> {
+        let last = self.transitions.len() - 1;
+        (self.transitions.iter().enumerate()).map(move |(at, transition)| Entry {
+            sequence: first + at as u64,
             user_id: self.user_id,
-            at_ns: self.at_ns,
-            to: self.to,
-            record: Cow::Owned(self.record.clone()),
-        }
+            at_ns: transition.at_ns,
+            to: transition.to,
+            record: Cow::Owned(if at == last {
+                self.record.clone()
+            } else {
+                Vec::new()
+            }),
+        })
     }
 }
 

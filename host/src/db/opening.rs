@@ -6,7 +6,7 @@
 //! | `sled/` | the sled database |
 //! | `journal` | every transition once more; see [`crate::journal`] |
 //! | `journal.mark` | how many transitions there are; see [`crate::journal::mark`] |
-//! | `journal.damaged` | what a damaged journal held before it was written anew |
+//! | `journal.damaged` | a journal as it was before damage was cut off or it was written anew |
 //! | `component-cache/` | compiled components, kept by wasmtime; may be deleted |
 
 use std::fs::{self, File, TryLockError};

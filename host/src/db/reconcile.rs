@@ -7,7 +7,7 @@
 //! | found | done |
 //! |---|---|
 //! | the store lacks the last transitions | a crash: they are taken from the journal |
-//! | the journal ends in a torn block | a crash: it is cut off |
+//! | the journal ends in a torn block | a crash: it is cut off; a copy is kept if both lack some |
 //! | the store lacks or contradicts earlier ones | it is damaged: rewritten from the journal, told |
 //! | the journal lacks some | it is damaged or gone: rewritten with what the store has of them, told |
 //! | both lack some | nobody knows whose: every user without a later one is shut, told |
@@ -294,7 +294,11 @@ fn open_journal(
 ) -> Result<Journal> {
     match content {
         Some(content) if content.damaged_bytes() == 0 && known.from_store == 0 => {
-            if loss.transitions > 0 && content.torn_bytes() > 0 {
+            // The first time, for later ends are torn by other crashes.
+            if loss.transitions > 0
+                && content.torn_bytes() > 0
+                && !Journal::has_kept_damaged(location)?
+            {
                 let kept = Journal::keep_damaged(location, content)?;
                 tracing::warn!(
                     "the end of the journal can't be read and was cut off; the whole one is kept as `{}`",

@@ -5,6 +5,8 @@ use super::commit::Request;
 use super::{TidalDb, history};
 use crate::clock::LATEST_SYSTEM_NS;
 use crate::error::{Error, Result};
+use crate::gate::Standing;
+use crate::journal::blocks::MAX_TRANSITIONS;
 use crate::membership::{CommunityMembership, MembershipStatus, Transition};
 
 impl TidalDb {
@@ -16,14 +18,14 @@ impl TidalDb {
     }
 
     /// Gives a user the history that they have in another store; what it leads to must
-    /// be `membership`. Durable when it returns, and the gate is then as it says. A call
-    /// that was interrupted can be repeated: of what the user has already nothing is
-    /// written again.
+    /// be `membership`. Durable when it returns, and the gate is then as it says. What the
+    /// user already has is not written again, so a call can be repeated, and a later one
+    /// may bring a longer history.
     ///
-    /// [`Error::NotDurable`] if a transition could not be made durable: the user's gate is
-    /// shut then. After any other error nothing was changed: [`Error::InvalidArgument`] if
-    /// the user has another history here, or if the transitions are none, are not in the
-    /// order of their instants, or do not lead to the membership.
+    /// [`Error::NotDurable`] if it could not be written: the user's gate is shut then. After
+    /// any other error nothing was changed: [`Error::InvalidArgument`] if the user has
+    /// another history here, or if the transitions are none, are not in the order of their
+    /// instants, or do not lead to the membership.
     pub fn import_membership(
         &self,
         membership: &CommunityMembership,
@@ -31,14 +33,6 @@ impl TidalDb {
     ) -> Result<()> {
         let user_id = membership.user_id;
         let _turn = self.turns.take(user_id);
-        self.commit.apply()?;
-        let known = history::of_user(&self.storage, user_id)?;
-        if !transitions.starts_with(&known) {
-            return Err(refused(
-                user_id,
-                "the user has another history in this store",
-            ));
-        }
         let mut instants = transitions.iter().map(|transition| transition.at_ns);
         if transitions.is_empty() || !instants.clone().is_sorted_by(|left, right| left < right) {
             return Err(refused(
@@ -53,8 +47,15 @@ impl TidalDb {
                 "a transition is at 0, or after 11 April 2262",
             ));
         }
-        let mut requests = self.replay(membership, transitions)?;
-        requests.drain(..known.len());
+        let memberships = self.replay(user_id, transitions)?;
+        if memberships.last() != Some(membership) {
+            return Err(refused(
+                user_id,
+                "the transitions do not lead to the membership",
+            ));
+        }
+        let present = self.present(user_id, transitions, &memberships)?;
+        let requests = self.requests(user_id, transitions, &memberships, present)?;
         if requests.is_empty() {
             return self.community_layer_status(user_id).map(drop);
         }
@@ -74,36 +75,90 @@ impl TidalDb {
         Ok(())
     }
 
-    /// What to write for each transition, if they lead to the membership.
-    fn replay(
-        &self,
-        membership: &CommunityMembership,
-        transitions: &[Transition],
-    ) -> Result<Vec<Request>> {
-        let user_id = membership.user_id;
+    /// The membership after each transition.
+    fn replay(&self, user_id: u64, transitions: &[Transition]) -> Result<Vec<CommunityMembership>> {
+        let rules = self.rules.read();
         let mut current = CommunityMembership::never_left(user_id);
+        transitions
+            .iter()
+            .map(|transition| {
+                current = match transition.to {
+                    MembershipStatus::Left => rules.leave(&current, transition.at_ns)?,
+                    MembershipStatus::Active => rules.rejoin(&current)?,
+                };
+                Ok(current)
+            })
+            .collect()
+    }
+
+    /// How many of the transitions the user has already. An error if there are others, or
+    /// if the gate knows of others: then the history was damaged.
+    fn present(
+        &self,
+        user_id: u64,
+        transitions: &[Transition],
+        memberships: &[CommunityMembership],
+    ) -> Result<usize> {
+        self.commit.apply()?;
+        let present = history::of_user(&self.storage, user_id)?;
+        let reached = match present.len().checked_sub(1) {
+            Some(last) => memberships.get(last).copied(),
+            None => Some(CommunityMembership::never_left(user_id)),
+        };
+        let is_known = match self.gate.known(user_id) {
+            None => present.is_empty(),
+            Some(known) => match known.standing {
+                Standing::Settled => reached == Some(known.membership),
+                // What failed is in no history.
+                Standing::Unsettled => true,
+                Standing::Malformed | Standing::Lost => present.is_empty(),
+            },
+        };
+        if is_known && transitions.starts_with(&present) {
+            return Ok(present.len());
+        }
+        // What else is wrong with this user comes first.
+        self.community_layer_status(user_id)?;
+        Err(refused(
+            user_id,
+            "the user has another history in this store",
+        ))
+    }
+
+    /// What to write of the transitions behind the first `present`: all at once, unless
+    /// they are thousands.
+    fn requests(
+        &self,
+        user_id: u64,
+        transitions: &[Transition],
+        memberships: &[CommunityMembership],
+        mut present: usize,
+    ) -> Result<Vec<Request>> {
         let mut requests = Vec::new();
-        for transition in transitions {
-            current = match transition.to {
-                MembershipStatus::Left => self.rules.read().leave(&current, transition.at_ns)?,
-                MembershipStatus::Active => self.rules.read().rejoin(&current)?,
-            };
+        while present < transitions.len() {
+            let start = present;
+            present += written_at_once(&transitions[start..]);
             requests.push(Request {
                 user_id,
-                at_ns: transition.at_ns,
-                to: transition.to,
-                record: self.rules.read().record(&current)?,
+                transitions: transitions[start..present].to_vec(),
+                record: self.rules.read().record(&memberships[present - 1])?,
                 replaces_keys: true,
             });
         }
-        if current == *membership {
-            return Ok(requests);
-        }
-        Err(refused(
-            user_id,
-            "the transitions do not lead to the membership",
-        ))
+        Ok(requests)
     }
+}
+
+/// How many of these are written at once: all, or as many as fit, up to a leave. A crash
+/// before the rest is written then leaves the user's gate shut.
+fn written_at_once(transitions: &[Transition]) -> usize {
+    if transitions.len() <= MAX_TRANSITIONS {
+        return transitions.len();
+    }
+    let last_leave = transitions[..MAX_TRANSITIONS]
+        .iter()
+        .rposition(|transition| transition.to == MembershipStatus::Left);
+    last_leave.map_or(MAX_TRANSITIONS, |at| at + 1)
 }
 
 fn refused(user_id: u64, reason: &str) -> Error {

@@ -17,7 +17,7 @@ use super::commit::Request;
 use super::{TidalDb, history};
 use crate::error::{Error, Result};
 use crate::gate::{Known, Standing};
-use crate::membership::{CommunityMembership, FanOut, MembershipStatus};
+use crate::membership::{CommunityMembership, FanOut, MembershipStatus, Transition};
 
 /// What the rules made of a transition.
 struct Decision {
@@ -44,8 +44,7 @@ impl TidalDb {
             .map_err(|error| self.undecided(user_id, to, error))?;
         let request = Request {
             user_id,
-            at_ns,
-            to,
+            transitions: vec![Transition { to, at_ns }],
             record: decision.record,
             replaces_keys: known.is_some_and(|known| known.standing == Standing::Malformed),
         };

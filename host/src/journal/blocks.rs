@@ -160,12 +160,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many transitions of users of their own are at most written as one block, of those
-/// with records of these lengths: all, unless there are a great many; one at least.
-pub(crate) fn fitting(record_lengths: impl Iterator<Item = usize>) -> usize {
-    record_lengths
-        .scan(PREFIX_LENGTH, |length, record_length| {
-            *length += GROUP_LENGTH + TRANSITION_LENGTH + record_length;
+/// How many transitions of one user fit into a block, whatever the record.
+pub(crate) const MAX_TRANSITIONS: usize =
+    (FULL_LENGTH - PREFIX_LENGTH - GROUP_LENGTH - MAX_RECORD_BYTES) / TRANSITION_LENGTH;
+
+/// How many groups are at most written as one block, of those with so many transitions and
+/// a record of this length each: all, unless there are a great many; one at least.
+pub(crate) fn fitting(groups: impl Iterator<Item = (usize, usize)>) -> usize {
+    groups
+        .scan(PREFIX_LENGTH, |length, (transitions, record_length)| {
+            *length += GROUP_LENGTH + transitions * TRANSITION_LENGTH + record_length;
             Some(*length)
         })
         .take_while(|length| *length <= FULL_LENGTH)
@@ -349,7 +353,7 @@ mod tests {
     fn transitions_that_fit_are_one_block() {
         for record_length in [0, 9, MAX_RECORD_BYTES] {
             let record: &[u8] = vec![7; record_length].leak();
-            let fitting = fitting(std::iter::repeat_n(record_length, 100_000));
+            let fitting = fitting(std::iter::repeat_n((1, record_length), 100_000));
             let entries: Vec<_> = (1..=fitting as u64)
                 .map(|number| entry(number, number, record))
                 .collect();
@@ -358,8 +362,17 @@ mod tests {
             let (block, _) = read_block(&blocks[0]).unwrap();
             assert_eq!(block.entries().count(), fitting);
         }
-        assert_eq!(fitting([0; 3].into_iter()), 3);
-        assert_eq!(fitting([100_000; 3].into_iter()), 1);
+        assert_eq!(fitting([(1, 0); 3].into_iter()), 3);
+        assert_eq!(fitting([(1, 100_000); 3].into_iter()), 1);
+
+        // And of one user.
+        let record: &[u8] = &[7; MAX_RECORD_BYTES];
+        let entries: Vec<_> = (1..=MAX_TRANSITIONS as u64)
+            .map(|number| entry(1, number, record))
+            .collect();
+        assert_eq!(blocks(&entries).len(), 1);
+        let group = (MAX_TRANSITIONS, MAX_RECORD_BYTES);
+        assert_eq!(fitting([group, (1, 9)].into_iter()), 1);
     }
 
     #[test]

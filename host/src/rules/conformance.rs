@@ -1,6 +1,7 @@
 //! Whether a component does what the contract says, whatever its policy and its record:
 //! the promises of `wit/membership.wit` tried on memberships and bytes that are at the edge
-//! of something, once in one instance and once more in another, in the opposite order.
+//! of something; and each function asked once more in another instance, in the opposite
+//! order.
 
 use std::iter;
 
@@ -269,8 +270,15 @@ fn purity(rules: &Rules, other: &Rules) -> Result<()> {
     expect_same("rejoin", both, &memberships, Rules::rejoin)?;
     expect_same("serialize-membership", both, &memberships, Rules::record)?;
     expect_same("signal", both, &memberships, Rules::fan_out)?;
-    expect_same("status", both, &bytes(rules)?, |rules, bytes| {
-        rules.read(42, bytes)
+    let bytes = bytes(rules)?;
+    expect_same("status", both, &bytes, |rules, bytes| rules.read(42, bytes))?;
+    expect_same("deserialize-membership", both, &bytes, |rules, bytes| {
+        rules.deserialize(42, bytes)
+    })?;
+    expect_same("restore", both, &bytes, |rules, bytes| {
+        let mut stored = StoredRecords::default();
+        stored.push(42, bytes);
+        rules.restore(&stored)
     })
 }
 
