@@ -20,7 +20,8 @@ impl TidalDb {
     /// Gives a user the history that they have in another store; what it leads to must
     /// be `membership`. Durable when it returns, and the gate is then as it says. What the
     /// user already has is not written again, so a call can be repeated, and a later one
-    /// may bring a longer history.
+    /// may bring a longer history. The instants stay those of the other store: what was
+    /// forwarded here before may be stamped above a boundary that is imported.
     ///
     /// [`Error::NotDurable`] if it could not be written: the user's gate is shut then. After
     /// any other error nothing was changed: [`Error::InvalidArgument`] if the user has
