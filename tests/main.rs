@@ -67,6 +67,9 @@ mod movielens;
 /// Other rules in the place of the shipped ones.
 mod policies;
 
+/// Stores so large that several threads read them.
+mod opening;
+
 /// The power fails at any moment, and what the disk may then hold is opened.
 mod power_cut;
 

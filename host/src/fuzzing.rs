@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::sync::Mutex;
 
 use crate::db::backup;
@@ -17,7 +18,7 @@ use crate::journal::{Content, blocks, format};
 use crate::ledger::Profile;
 use crate::ledger::cohorts::Predicate;
 use crate::rules::{Rules, SHIPPED_COMPONENT, StoredRecords};
-use crate::storage::{Batch, Partition, StorageEngine, Visitor};
+use crate::storage::{Batch, KeyRange, Partition, StorageEngine, Visitor};
 
 /// A journal is read to its end; what compaction makes of it holds the same transitions.
 pub fn journal(input: &[u8]) {
@@ -122,10 +123,15 @@ impl StorageEngine for Memory {
         Ok(())
     }
 
-    fn scan(&self, partition: Partition, prefix: &[u8], visit: Visitor<'_>) -> Result<()> {
+    fn scan_range(
+        &self,
+        partition: Partition,
+        range: KeyRange<'_>,
+        visit: Visitor<'_>,
+    ) -> Result<()> {
         let keys = self.0.lock().unwrap();
         for ((of, key), value) in keys.iter() {
-            if *of == partition && key.starts_with(prefix) {
+            if *of == partition && RangeBounds::<[u8]>::contains(&range, &key[..]) {
                 visit(key, value)?;
             }
         }

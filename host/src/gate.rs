@@ -92,8 +92,8 @@ pub(crate) struct Census {
 /// The map of users with a record. A user without an entry is active.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Entries are added in `write` alone, with the shard closed or by who has the gate to
-    /// itself, and never taken out.
+    /// Entries are added in `write` alone, with the shard closed or by a [`Filler`], and
+    /// never taken out.
     entries: DashMap<u64, SharedEntry, RandomState>,
     /// What there is of a user without an entry, who never left: what the policy says, or
     /// nothing if transitions were lost and nobody knows whose.
@@ -166,9 +166,10 @@ impl Gate {
     )]
     fn fan_out(&self, _inside: &Inside<'_>, shard: usize, hash: usize, user_id: u64) -> FanOut {
         // SAFETY: the pointer is to the shard's table, which lives as long as `entries`.
-        // It is changed in `write` alone, by who holds the gate as `&mut` or by a thread
-        // that has closed the shard, which means that no thread is inside; this one is,
-        // until after the reference is gone. Entries that are in it change as atomics.
+        // It is changed in `write` alone, by a `Filler`, which borrows the gate as `&mut`,
+        // or by a thread that has closed the shard, which means that no thread is inside;
+        // this one is, until after the reference is gone. Entries that are in it change as
+        // atomics.
         // Other threads inside, and those that hold the shard's lock for reading, read.
         let table = unsafe { &*self.entries.shards()[shard].data_ptr() };
         table
@@ -177,15 +178,9 @@ impl Gate {
             .fan_out()
     }
 
-    /// What [`settle`](Self::settle) does, for a gate that no signal can be in.
-    pub(crate) fn fill_settled(&mut self, membership: &CommunityMembership, fan_out: FanOut) {
-        self.write(membership.user_id, Entry::settled(membership, fan_out));
-    }
-
-    /// What [`shut_as`](Self::shut_as) does, for a gate that no signal can be in.
-    pub(crate) fn fill_shut(&mut self, user_id: u64, standing: Standing) {
-        let entry = self.shut_entry(user_id, |_| standing);
-        self.write(user_id, entry);
+    /// What fills the gate while nobody else has it.
+    pub(crate) fn filler(&mut self) -> Filler<'_> {
+        Filler { gate: self }
     }
 
     /// Shuts the gate for every user without an entry.
@@ -292,7 +287,8 @@ impl Gate {
         self.write(user_id, entry);
     }
 
-    /// Sets a user's entry, or adds one. No thread is inside its shard.
+    /// Sets a user's entry, or adds one. No thread is inside its shard. Others may write
+    /// too: DashMap's own lock keeps them apart.
     fn write(&self, user_id: u64, entry: Entry) {
         match self.entries.entry(user_id) {
             dashmap::Entry::Occupied(shared) => shared.get().set(entry),
@@ -333,6 +329,27 @@ impl Gate {
             }
         }
         census
+    }
+}
+
+/// Fills a gate that no signal can be in: it borrows the gate as `&mut`. Threads may share
+/// it, each for users of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filler<'a> {
+    gate: &'a Gate,
+}
+
+impl Filler<'_> {
+    /// See [`Gate::settle`].
+    pub(crate) fn settle(self, membership: &CommunityMembership, fan_out: FanOut) {
+        let entry = Entry::settled(membership, fan_out);
+        self.gate.write(membership.user_id, entry);
+    }
+
+    /// See [`Gate::shut_as`].
+    pub(crate) fn shut_as(self, user_id: u64, standing: Standing) {
+        let entry = self.gate.shut_entry(user_id, |_| standing);
+        self.gate.write(user_id, entry);
     }
 }
 
@@ -421,7 +438,7 @@ mod tests {
             let membership = CommunityMembership::never_left(USER);
             if has_entry {
                 gate.settle(&membership, FanOut::ALL);
-                next.fill_settled(&membership, FanOut::NONE);
+                next.filler().settle(&membership, FanOut::NONE);
             }
             check_waits(&gate, || gate.narrow_to(&next));
             assert!(gate.pass(USER, |fan_out| fan_out == FanOut::NONE));

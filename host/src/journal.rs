@@ -28,7 +28,7 @@ pub(crate) mod format;
 pub(crate) mod mark;
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -162,6 +162,41 @@ impl Content {
     /// The transitions that lie in the order of users and of sequence numbers.
     pub(crate) fn ordered(&self) -> impl Iterator<Item = Entry<'_>> {
         self.entries_of(&self.ordered_blocks)
+    }
+
+    /// Those of them that are of these users.
+    pub(crate) fn ordered_of(&self, users: RangeInclusive<u64>) -> impl Iterator<Item = Entry<'_>> {
+        let (first, last) = users.into_inner();
+        let blocks = &self.ordered_blocks;
+        let from = blocks.partition_point(|block| self.first_user(block) < Some(first));
+        // The block before may end with transitions of the first user.
+        self.entries_of(&blocks[from.saturating_sub(1)..])
+            .skip_while(move |entry| entry.user_id < first)
+            .take_while(move |entry| entry.user_id <= last)
+    }
+
+    /// All user ids in at most `count` ranges, one after the other, each with about as many
+    /// of the transitions that lie in order.
+    pub(crate) fn split(&self, count: usize) -> Vec<RangeInclusive<u64>> {
+        let blocks = &self.ordered_blocks;
+        let mut first = 0;
+        let mut ranges = Vec::new();
+        for part in 1..count {
+            let cut = blocks
+                .get(blocks.len() * part / count)
+                .and_then(|block| self.first_user(block));
+            if let Some(cut) = cut.filter(|cut| *cut > first) {
+                ranges.push(first..=cut - 1);
+                first = cut;
+            }
+        }
+        ranges.push(first..=u64::MAX);
+        ranges
+    }
+
+    fn first_user(&self, block: &Range<usize>) -> Option<u64> {
+        let mut entries = Block::at(&self.bytes[block.clone()]).entries();
+        entries.next().map(|entry| entry.user_id)
     }
 
     /// All other transitions, in no order.
@@ -466,6 +501,50 @@ mod tests {
         let mut sequences: Vec<u64> = entries.map(|entry| entry.sequence).collect();
         sequences.sort_unstable();
         sequences
+    }
+
+    /// Whatever the number of parts, each transition is in the part of its user, also
+    /// where a user's are in more than one block.
+    #[test]
+    fn the_parts_of_a_split_are_the_whole_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let (location, _) = journal(folder.path());
+        let of_user = |user_id, sequences: Range<u64>| {
+            sequences.map(move |sequence| Entry {
+                sequence,
+                user_id,
+                ..entry(1)
+            })
+        };
+        let ordered = (of_user(0, 1..2).chain((2..4_000).flat_map(|at| of_user(at, at..at + 1))))
+            .chain(of_user(5_000, 4_000..12_000))
+            .chain((12_000..16_000).flat_map(|at| of_user(at, at..at + 1)))
+            .chain(of_user(u64::MAX, 16_000..16_001));
+        Journal::replace(&location, 5, ordered).unwrap();
+        let content = Content::read(&location).unwrap().unwrap();
+        let whole: Vec<_> = content.ordered().map(|entry| entry.order()).collect();
+        assert_eq!(whole.len(), 16_000);
+
+        for count in [1, 2, 3, 4, 7, 100, 1_000] {
+            let ranges = content.split(count);
+            assert!(ranges.len() <= count);
+            assert!(count == 1 || ranges.len() > 1);
+            assert_eq!(*ranges[0].start(), 0);
+            assert_eq!(*ranges[ranges.len() - 1].end(), u64::MAX);
+            let meet = |pair: &[RangeInclusive<u64>]| pair[0].end() + 1 == *pair[1].start();
+            assert!(ranges.windows(2).all(meet), "{ranges:?}");
+            let mut parts = Vec::new();
+            for users in ranges {
+                let part = content.ordered_of(users.clone());
+                let part: Vec<_> = part.map(|entry| entry.order()).collect();
+                assert!(part.iter().all(|(user_id, _)| users.contains(user_id)));
+                parts.extend(part);
+            }
+            assert!(parts == whole, "{count} parts");
+        }
+        Journal::replace(&location, 5, std::iter::empty()).unwrap();
+        let empty = Content::read(&location).unwrap().unwrap();
+        assert_eq!(empty.split(4), [0..=u64::MAX]);
     }
 
     #[test]

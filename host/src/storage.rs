@@ -11,6 +11,7 @@ pub mod keys;
 pub mod sled;
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -100,6 +101,9 @@ impl Batch {
     }
 }
 
+/// From which key to which.
+pub type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 /// Called with each key and value of a scan; an error ends the scan.
 pub type Visitor<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
@@ -118,12 +122,24 @@ pub trait StorageEngine: fmt::Debug + Send + Sync {
     /// leaves open which.
     fn apply(&self, batch: &Batch) -> Result<()>;
 
-    /// Calls `visit` for each key that begins with `prefix`, in the order of the
-    /// keys. Changes made meanwhile may be seen or not.
-    fn scan(&self, partition: Partition, prefix: &[u8], visit: Visitor<'_>) -> Result<()>;
+    /// Calls `visit` for each key in `range`, in the order of the keys. Changes made
+    /// meanwhile may be seen or not.
+    fn scan_range(
+        &self,
+        partition: Partition,
+        range: KeyRange<'_>,
+        visit: Visitor<'_>,
+    ) -> Result<()>;
 
     /// Returns once every change whose `apply` has returned survives a power cut.
     fn flush(&self) -> Result<()>;
+
+    /// Calls `visit` for each key that begins with `prefix`: a range of keys.
+    fn scan(&self, partition: Partition, prefix: &[u8], visit: Visitor<'_>) -> Result<()> {
+        let end = keys::behind_prefix(prefix);
+        let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.scan_range(partition, (Bound::Included(prefix), end), visit)
+    }
 
     /// Sets one key: a batch of one.
     fn put(&self, partition: Partition, key: &[u8], value: &[u8]) -> Result<()> {
@@ -200,5 +216,14 @@ impl PartitionEngine<'_> {
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
         self.engine.scan(self.partition, prefix, &mut visit)
+    }
+
+    /// See [`StorageEngine::scan_range`].
+    pub fn scan_range(
+        &self,
+        range: KeyRange<'_>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.engine.scan_range(self.partition, range, &mut visit)
     }
 }

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use tidegate::storage::{Batch, Partition, StorageEngine, Visitor};
+use tidegate::storage::{Batch, KeyRange, Partition, StorageEngine, Visitor};
 use tidegate::{Disk, DiskFile, Error, Result};
 
 /// What a machine can be asked for.
@@ -327,12 +328,18 @@ impl StorageEngine for Machine {
         })
     }
 
-    fn scan(&self, partition: Partition, prefix: &[u8], visit: Visitor<'_>) -> Result<()> {
+    fn scan_range(
+        &self,
+        partition: Partition,
+        range: KeyRange<'_>,
+        visit: Visitor<'_>,
+    ) -> Result<()> {
         let found: Vec<_> = self.perform_on_keys(Operation::Scan, |stored| {
             stored
                 .keys
-                .range((partition, prefix.to_vec())..)
-                .take_while(|((of, key), _)| *of == partition && key.starts_with(prefix))
+                .range((partition, Vec::new())..)
+                .take_while(|((of, _), _)| *of == partition)
+                .filter(|((_, key), _)| RangeBounds::<[u8]>::contains(&range, &key[..]))
                 .map(|((_, key), value)| (key.clone(), value.clone()))
                 .collect()
         })?;

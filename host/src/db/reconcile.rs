@@ -17,7 +17,6 @@
 
 mod filling;
 mod knowledge;
-mod records;
 mod sequences;
 
 use std::borrow::Cow;
@@ -105,8 +104,20 @@ struct Found {
     contradicted: u64,
     /// Users whose record may be of a transition that was lost since, in order.
     contested: Vec<u64>,
+    /// Users with a record whose key is malformed.
+    malformed_keys: Vec<u64>,
     /// Records whose key names no user.
     unattributed: u64,
+}
+
+impl Found {
+    /// Adds what was found of users that come behind all others.
+    fn add(&mut self, behind: Found) {
+        self.contradicted += behind.contradicted;
+        self.contested.extend(behind.contested);
+        self.malformed_keys.extend(behind.malformed_keys);
+        self.unattributed += behind.unattributed;
+    }
 }
 
 /// Compares, repairs, and fills the gate.

@@ -120,3 +120,25 @@ pub fn entity_of(key: &[u8]) -> Option<EntityId> {
     let entity = key.first_chunk::<8>()?;
     Some(EntityId(u64::from_be_bytes(*entity)))
 }
+
+/// The first key behind all that begin with `prefix`; `None` if there can be none.
+pub(super) fn behind_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut behind = prefix[..=last].to_vec();
+    behind[last] += 1;
+    Some(behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_a_prefix_is_the_next_key_without_it() {
+        assert_eq!(behind_prefix(b""), None);
+        assert_eq!(behind_prefix(&[255, 255]), None);
+        assert_eq!(behind_prefix(&[0]), Some(vec![1]));
+        assert_eq!(behind_prefix(&[7, 8]), Some(vec![7, 9]));
+        assert_eq!(behind_prefix(&[7, 254, 255]), Some(vec![7, 255]));
+    }
+}

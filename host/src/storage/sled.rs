@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
 use sled::{Db, Transactional as _, Tree};
 
-use super::{Batch, Partition, StorageEngine, Visitor};
+use super::{Batch, KeyRange, Partition, StorageEngine, Visitor};
 use crate::error::{Error, Result};
 
 /// How long an opening waits for sled's lock on its data file. sled gives it back on
@@ -118,8 +118,13 @@ impl StorageEngine for SledEngine {
         })
     }
 
-    fn scan(&self, partition: Partition, prefix: &[u8], visit: Visitor<'_>) -> Result<()> {
-        let mut entries = self.tree(partition)?.scan_prefix(prefix);
+    fn scan_range(
+        &self,
+        partition: Partition,
+        range: KeyRange<'_>,
+        visit: Visitor<'_>,
+    ) -> Result<()> {
+        let mut entries = self.tree(partition)?.range::<&[u8], _>(range);
         while let Some((key, value)) = self.guarded("read from", || entries.next().transpose())? {
             visit(&key, &value)?;
         }

@@ -1,19 +1,22 @@
 //! The gate filled from what is known of transitions and the store's records, both in
-//! the order of users, side by side.
+//! the order of users, side by side. Reading the records is most of what opening a large
+//! store costs, so each processor does it for some of the users.
 
 use std::cmp::Ordering;
+use std::io;
+use std::ops::{Bound, RangeInclusive};
+use std::thread::{self, ScopedJoinHandle};
 
 use super::knowledge::Knowledge;
-use super::records::visit_records;
 use super::{Doubt, Found};
 use crate::db::opening::user_of_record;
-use crate::error::Result;
-use crate::gate::{Gate, Standing};
+use crate::error::{Error, Result};
+use crate::gate::{Filler, Gate, Standing};
 use crate::journal::format::Entry;
 use crate::membership::MembershipStatus;
 use crate::rules::{RESTORE_BATCH, Rules, StoredRecords};
-use crate::storage::Storage;
 use crate::storage::keys::{EntityId, entity_of};
+use crate::storage::{Partition, Storage};
 
 /// Fills the gate, and shuts it where something was lost or can't be read. `applied` is
 /// the number of the last transition that the store has.
@@ -28,43 +31,57 @@ pub(super) fn fill(
     if doubt.is_open() {
         gate.shut_by_default();
     }
-    let mut filling = Filling {
+    let gate = gate.filler();
+    let filling = || Filling {
         gate,
         rules,
         applied,
         doubt,
         batch: Restoring::default(),
         found: Found::default(),
-        malformed_keys: Vec::new(),
     };
-    let mut latest = known.latest().peekable();
-    visit_records(storage, |key, record| {
-        let Some(user_id) = user_of_record(key) else {
-            filling.add_malformed_key(key);
-            return Ok(());
-        };
-        while let Some(entry) = latest.next_if(|entry| entry.user_id <= user_id) {
-            match entry.user_id.cmp(&user_id) {
-                Ordering::Equal => return filling.add_known(&entry, Some(record)),
-                _ => filling.add_known(&entry, None)?,
-            }
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let parts = known.split(processors);
+    let found = thread::scope(|scope| {
+        // Collected, so that all run before one is waited for.
+        let threads: Vec<_> = parts
+            .iter()
+            .map(|users| {
+                thread::Builder::new()
+                    .name("tidegate-opening".to_owned())
+                    .spawn_scoped(scope, || filling().fill(storage, known, users))
+            })
+            .collect();
+        // And all are waited for, also where one failed.
+        let parts: Vec<Result<Found>> = threads.into_iter().map(outcome).collect();
+        let mut found = Found::default();
+        for part in parts {
+            found.add(part?);
         }
-        filling.add_unknown(user_id, record)
+        Ok::<_, Error>(found)
     })?;
-    for entry in latest {
-        filling.add_known(&entry, None)?;
+    // Last: a good record beside a malformed key does not open the gate.
+    for user_id in &found.malformed_keys {
+        gate.shut_as(*user_id, Standing::Malformed);
     }
-    filling.finish()
+    Ok(found)
 }
 
+fn outcome(thread: io::Result<ScopedJoinHandle<'_, Result<Found>>>) -> Result<Found> {
+    thread
+        .map_err(Error::storage("start a thread that reads the records"))?
+        .join()
+        .map_err(|_| Error::storage("read the records")("the thread that reads them ended"))?
+}
+
+/// The filling of the gate with some of the users.
 struct Filling<'a> {
-    gate: &'a mut Gate,
+    gate: Filler<'a>,
     rules: &'a Rules,
     applied: u64,
     doubt: Doubt,
     batch: Restoring,
     found: Found,
-    malformed_keys: Vec<u64>,
 }
 
 /// Records that wait for the component.
@@ -83,6 +100,43 @@ struct Expected {
 }
 
 impl Filling<'_> {
+    fn fill(
+        mut self,
+        storage: &Storage,
+        known: &Knowledge<'_>,
+        users: &RangeInclusive<u64>,
+    ) -> Result<Found> {
+        let mut latest = known.latest_of(users).peekable();
+        let from = match users.start() {
+            // Keys too short to be of any user come before all others.
+            0 => Vec::new(),
+            first => first.to_be_bytes().to_vec(),
+        };
+        let to = users.end().checked_add(1).map(u64::to_be_bytes);
+        let to = to
+            .as_ref()
+            .map_or(Bound::Unbounded, |to| Bound::Excluded(&to[..]));
+        let partition = storage.partition(Partition::Memberships);
+        partition.scan_range((Bound::Included(&from), to), |key, record| {
+            let Some(user_id) = user_of_record(key) else {
+                self.add_malformed_key(key);
+                return Ok(());
+            };
+            while let Some(entry) = latest.next_if(|entry| entry.user_id <= user_id) {
+                match entry.user_id.cmp(&user_id) {
+                    Ordering::Equal => return self.add_known(&entry, Some(record)),
+                    _ => self.add_known(&entry, None)?,
+                }
+            }
+            self.add_unknown(user_id, record)
+        })?;
+        for entry in latest {
+            self.add_known(&entry, None)?;
+        }
+        self.restore_batch()?;
+        Ok(self.found)
+    }
+
     /// Adds a user with a transition, and the user's record in the store, if any.
     fn add_known(&mut self, latest: &Entry<'_>, stored: Option<&[u8]>) -> Result<()> {
         let agree = stored == Some(&*latest.record);
@@ -90,7 +144,7 @@ impl Filling<'_> {
         if !agree && may_be_later && stored.is_some() {
             // The store's record may be of a transition that was lost since.
             self.found.contested.push(latest.user_id);
-            self.gate.fill_shut(latest.user_id, self.doubt.standing());
+            self.gate.shut_as(latest.user_id, self.doubt.standing());
             return Ok(());
         }
         if !agree && latest.sequence <= self.applied && !latest.record.is_empty() {
@@ -116,7 +170,7 @@ impl Filling<'_> {
 
     fn add_malformed_key(&mut self, key: &[u8]) {
         match entity_of(key) {
-            Some(EntityId(user_id)) => self.malformed_keys.push(user_id),
+            Some(EntityId(user_id)) => self.found.malformed_keys.push(user_id),
             None => self.found.unattributed += 1,
         }
     }
@@ -147,26 +201,17 @@ impl Filling<'_> {
             match restored {
                 // A component that contradicts the journal opens nothing.
                 Some((membership, _)) if expected.to.is_some_and(|to| to != membership.status) => {
-                    self.gate.fill_shut(*user_id, Standing::Malformed);
+                    self.gate.shut_as(*user_id, Standing::Malformed);
                 }
                 Some((membership, fan_out)) if expected.standing == Standing::Settled => {
-                    self.gate.fill_settled(&membership, fan_out);
+                    self.gate.settle(&membership, fan_out);
                 }
-                Some(_) => self.gate.fill_shut(*user_id, expected.standing),
-                None => self.gate.fill_shut(*user_id, Standing::Malformed),
+                Some(_) => self.gate.shut_as(*user_id, expected.standing),
+                None => self.gate.shut_as(*user_id, Standing::Malformed),
             }
         }
         records.clear();
         expected.clear();
         Ok(())
-    }
-
-    fn finish(mut self) -> Result<Found> {
-        self.restore_batch()?;
-        // Last: a good record beside a malformed key does not open the gate.
-        for user_id in &self.malformed_keys {
-            self.gate.fill_shut(*user_id, Standing::Malformed);
-        }
-        Ok(self.found)
     }
 }

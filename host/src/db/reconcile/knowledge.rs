@@ -2,6 +2,7 @@
 //! store's history has.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use itertools::Itertools as _;
 
@@ -84,18 +85,37 @@ impl<'a> Knowledge<'a> {
 
     /// Every transition once, in the order of users and of numbers.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.entries_of(&(0..=u64::MAX))
+    }
+
+    fn entries_of(&self, users: &RangeInclusive<u64>) -> impl Iterator<Item = Entry<'_>> {
+        let unordered = &self.unordered;
+        let from = unordered.partition_point(|entry| entry.user_id < *users.start());
+        let to = unordered.partition_point(|entry| entry.user_id <= *users.end());
+        let unordered = &unordered[from..to];
         self.content
             .into_iter()
-            .flat_map(Content::ordered)
-            .merge_by(self.unordered.iter().cloned(), |left, right| {
+            .flat_map({
+                let users = users.clone();
+                move |content| content.ordered_of(users.clone())
+            })
+            .merge_by(unordered.iter().cloned(), |left, right| {
                 left.order() <= right.order()
             })
             .dedup_by(|left, right| left.order() == right.order())
     }
 
-    /// The last transition of each user, in the order of users.
-    pub(super) fn latest(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.entries().coalesce(|earlier, later| {
+    /// All user ids in at most `count` ranges, one after the other, about equally full.
+    pub(super) fn split(&self, count: usize) -> Vec<RangeInclusive<u64>> {
+        match self.content {
+            Some(content) => content.split(count),
+            None => vec![0..=u64::MAX],
+        }
+    }
+
+    /// The last transition of each of these users, in the order of users.
+    pub(super) fn latest_of(&self, users: &RangeInclusive<u64>) -> impl Iterator<Item = Entry<'_>> {
+        self.entries_of(users).coalesce(|earlier, later| {
             if earlier.user_id == later.user_id {
                 Ok(later)
             } else {
