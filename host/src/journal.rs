@@ -175,23 +175,16 @@ impl Content {
             .take_while(move |entry| entry.user_id <= last)
     }
 
-    /// All user ids in at most `count` ranges, one after the other, each with about as many
-    /// of the transitions that lie in order.
-    pub(crate) fn split(&self, count: usize) -> Vec<RangeInclusive<u64>> {
+    /// Where to cut the user ids, for at most `parts` parts that each have about as many of
+    /// the transitions that lie in order: the first user of each part but the first.
+    pub(crate) fn cuts(&self, parts: usize) -> Vec<u64> {
         let blocks = &self.ordered_blocks;
-        let mut first = 0;
-        let mut ranges = Vec::new();
-        for part in 1..count {
-            let cut = blocks
-                .get(blocks.len() * part / count)
-                .and_then(|block| self.first_user(block));
-            if let Some(cut) = cut.filter(|cut| *cut > first) {
-                ranges.push(first..=cut - 1);
-                first = cut;
-            }
-        }
-        ranges.push(first..=u64::MAX);
-        ranges
+        let mut cuts: Vec<u64> = (1..parts)
+            .filter_map(|part| self.first_user(blocks.get(blocks.len() * part / parts)?))
+            .filter(|cut| *cut > 0)
+            .collect();
+        cuts.dedup();
+        cuts
     }
 
     fn first_user(&self, block: &Range<usize>) -> Option<u64> {
@@ -506,7 +499,7 @@ mod tests {
     /// Whatever the number of parts, each transition is in the part of its user, also
     /// where a user's are in more than one block.
     #[test]
-    fn the_parts_of_a_split_are_the_whole_in_order() {
+    fn the_parts_between_cuts_are_the_whole_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let (location, _) = journal(folder.path());
         let of_user = |user_id, sequences: Range<u64>| {
@@ -526,15 +519,15 @@ mod tests {
         assert_eq!(whole.len(), 16_000);
 
         for count in [1, 2, 3, 4, 7, 100, 1_000] {
-            let ranges = content.split(count);
-            assert!(ranges.len() <= count);
-            assert!(count == 1 || ranges.len() > 1);
-            assert_eq!(*ranges[0].start(), 0);
-            assert_eq!(*ranges[ranges.len() - 1].end(), u64::MAX);
-            let meet = |pair: &[RangeInclusive<u64>]| pair[0].end() + 1 == *pair[1].start();
-            assert!(ranges.windows(2).all(meet), "{ranges:?}");
+            let cuts = content.cuts(count);
+            assert!(cuts.len() < count);
+            assert!(count == 1 || !cuts.is_empty());
+            let starts = std::iter::once(0).chain(cuts.iter().copied());
+            let ends = cuts.iter().map(|cut| cut - 1).chain([u64::MAX]);
             let mut parts = Vec::new();
-            for users in ranges {
+            for (start, end) in starts.zip(ends) {
+                assert!(start <= end, "{cuts:?}");
+                let users = start..=end;
                 let part = content.ordered_of(users.clone());
                 let part: Vec<_> = part.map(|entry| entry.order()).collect();
                 assert!(part.iter().all(|(user_id, _)| users.contains(user_id)));
@@ -544,7 +537,7 @@ mod tests {
         }
         Journal::replace(&location, 5, std::iter::empty()).unwrap();
         let empty = Content::read(&location).unwrap().unwrap();
-        assert_eq!(empty.split(4), [0..=u64::MAX]);
+        assert!(empty.cuts(4).is_empty());
     }
 
     #[test]

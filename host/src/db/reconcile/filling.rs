@@ -41,19 +41,23 @@ pub(super) fn fill(
         found: Found::default(),
     };
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let parts = known.split(processors);
     let found = thread::scope(|scope| {
+        let mut first = 0;
         // Collected, so that all run before one is waited for.
-        let threads: Vec<_> = parts
-            .iter()
-            .map(|users| {
+        let others: Vec<_> = known
+            .cuts(processors)
+            .into_iter()
+            .map(|cut| {
+                let users = first..=cut - 1;
+                first = cut;
                 thread::Builder::new()
                     .name("tidegate-opening".to_owned())
                     .spawn_scoped(scope, || filling().fill(storage, known, users))
             })
             .collect();
+        let own = filling().fill(storage, known, first..=u64::MAX);
         // And all are waited for, also where one failed.
-        let parts: Vec<Result<Found>> = threads.into_iter().map(outcome).collect();
+        let parts: Vec<Result<Found>> = others.into_iter().map(outcome).chain([own]).collect();
         let mut found = Found::default();
         for part in parts {
             found.add(part?);
@@ -104,9 +108,9 @@ impl Filling<'_> {
         mut self,
         storage: &Storage,
         known: &Knowledge<'_>,
-        users: &RangeInclusive<u64>,
+        users: RangeInclusive<u64>,
     ) -> Result<Found> {
-        let mut latest = known.latest_of(users).peekable();
+        let mut latest = known.latest_of(&users).peekable();
         let from = match users.start() {
             // Keys too short to be of any user come before all others.
             0 => Vec::new(),

@@ -105,12 +105,10 @@ impl<'a> Knowledge<'a> {
             .dedup_by(|left, right| left.order() == right.order())
     }
 
-    /// All user ids in at most `count` ranges, one after the other, about equally full.
-    pub(super) fn split(&self, count: usize) -> Vec<RangeInclusive<u64>> {
-        match self.content {
-            Some(content) => content.split(count),
-            None => vec![0..=u64::MAX],
-        }
+    /// Where to cut the user ids, for at most `parts` parts that are about equally full.
+    pub(super) fn cuts(&self, parts: usize) -> Vec<u64> {
+        self.content
+            .map_or_else(Vec::new, |content| content.cuts(parts))
     }
 
     /// The last transition of each of these users, in the order of users.
