@@ -222,3 +222,17 @@ fn the_store_is_where_the_option_the_environment_or_the_default_says() {
     }
     assert!(!program.path("store").exists());
 }
+
+/// The journal is not in a backup, and its absence from one is no damage.
+#[test]
+fn a_store_is_made_from_a_backup_without_a_warning() {
+    let program = Program::with_store();
+    program.text(&["leave", "1", "2"]);
+    program.text(&["rejoin", "2"]);
+    program.text(&["backup", "file"]);
+    program.text(&["--store", "restored", "restore", "file"]);
+    for user_id in ["1", "2"] {
+        let restored = program.text(&["--store", "restored", "history", user_id]);
+        assert_eq!(restored, program.text(&["history", user_id]));
+    }
+}

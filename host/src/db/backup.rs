@@ -14,17 +14,21 @@
 //!
 //! and at the end one of 13 bytes: a zero byte, the number of frames in 8 bytes, and
 //! the CRC-32 of these 9. All numbers are little endian. The journal is not in it: it is
-//! made anew from the history when the store is opened.
+//! written from the history when a store is made from the file.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::TidalDb;
+use super::reconcile::write_journal;
 use crate::checksum;
 use crate::error::{Error, Result};
+use crate::journal::Location;
+use crate::journal::disk::SystemDisk;
 use crate::storage::sled::SledEngine;
-use crate::storage::{Batch, Partition, StorageEngine};
+use crate::storage::{Batch, Partition, Storage, StorageEngine};
 
 const MAGIC: &[u8; 16] = b"tidegate backup\n";
 const VERSION: u32 = 1;
@@ -89,6 +93,11 @@ fn fill(folder: &Path, input: &mut dyn Read) -> Result<()> {
         let engine = SledEngine::open(&folder.join("sled"))?;
         read(&engine, input)?;
         engine.flush()?;
+        let location = Location {
+            disk: Arc::new(SystemDisk),
+            folder: folder.to_owned(),
+        };
+        write_journal(&location, &Storage::new(Arc::new(engine)))?;
     }
     TidalDb::open(folder)?.flush()
 }

@@ -200,6 +200,14 @@ pub(super) fn reread(
     Ok(gate)
 }
 
+/// Writes the journal of a store that was made without one.
+pub(super) fn write_journal(location: &Location, storage: &Storage) -> Result<()> {
+    let store_id = store_id(location, storage, None, None)?;
+    let mut known = Knowledge::of_journal(None);
+    known.learn_from_store(storage)?;
+    Journal::replace(location, store_id, known.entries()).map(drop)
+}
+
 /// The number that ties store and journal together; a new one for a new store.
 fn store_id(
     location: &Location,
