@@ -5,10 +5,10 @@ use std::path::Path;
 
 use tidegate::storage::keys::{EntityId, Tag, encode_key};
 use tidegate::storage::sled::SledEngine;
-use tidegate::storage::{Batch, Partition, StorageEngine as _};
+use tidegate::storage::{Partition, StorageEngine as _};
 use tidegate::{Error, MembershipStatus, TidalDb};
 
-use crate::support::signal;
+use crate::support::{forget_transitions, signal};
 
 /// Writes a key and a value among the records, behind the store's back.
 fn plant(store: &Path, key: &[u8], value: &[u8]) {
@@ -191,33 +191,4 @@ fn transitions_that_were_lost_shut_the_gate_for_all_until_the_loss_is_accepted()
     let db = TidalDb::open(folder.path()).unwrap();
     assert!(signal(&db, 5, 7).gated);
     assert_eq!(db.verify().unwrap().lost, 4);
-}
-
-/// Damages what the journal has of a user, and deletes what sled has.
-fn forget_transitions(store: &Path, user_id: u64) {
-    let mut journal = std::fs::read(store.join("journal")).unwrap();
-    // A transition that had a sync of its own is a block of its own.
-    let blocks = journal
-        .windows(20)
-        .enumerate()
-        .filter(|(_, bytes)| bytes.starts_with(b"tgB1") && bytes[12..] == user_id.to_le_bytes());
-    let starts: Vec<usize> = blocks.map(|(start, _)| start).collect();
-    for start in starts {
-        journal[start] ^= 0xFF;
-    }
-    std::fs::write(store.join("journal"), journal).unwrap();
-
-    let engine = SledEngine::open(&store.join("sled")).unwrap();
-    let mut batch = Batch::default();
-    for partition in [Partition::Memberships, Partition::History] {
-        let mut forget = |key: &[u8], _: &[u8]| {
-            batch.delete(partition, key.to_vec());
-            Ok(())
-        };
-        engine
-            .scan(partition, &user_id.to_be_bytes(), &mut forget)
-            .unwrap();
-    }
-    engine.apply(&batch).unwrap();
-    engine.flush().unwrap();
 }

@@ -10,7 +10,7 @@ use tidegate::storage::sled::SledEngine;
 use tidegate::storage::{Batch, Partition, StorageEngine as _};
 use tidegate::{Error, MembershipStatus, TidalDb};
 
-use crate::support::signal;
+use crate::support::{forget_transitions, signal};
 
 /// Enough for a compacted journal of several blocks, which is what users are divided by.
 const USERS: u64 = 8_000;
@@ -59,8 +59,9 @@ fn store() -> (tempfile::TempDir, BTreeMap<u64, MembershipStatus>) {
     drop(db);
     // Compacts the journal.
     drop(TidalDb::open(folder.path()).unwrap());
-    let blocks = fs::metadata(folder.path().join("journal")).unwrap().len() / 65_536;
-    assert!(blocks >= 4, "{blocks} blocks");
+    let journal = fs::read(folder.path().join("journal")).unwrap();
+    let blocks = journal.windows(4).filter(|bytes| bytes == b"tgB1").count();
+    assert!((4..10).contains(&blocks), "{blocks} blocks");
     let standings = (0..USERS).map(|number| {
         let status = if is_each(number, REJOINED_EACH) {
             MembershipStatus::Active
@@ -118,7 +119,59 @@ fn every_user_of_a_large_store_is_found_and_every_damaged_record_repaired() {
     }
     change(folder.path(), &batch);
     for _ in 0..2 {
-        check(&TidalDb::open(folder.path()).unwrap(), &standings);
+        let db = TidalDb::open(folder.path()).unwrap();
+        check(&db, &standings);
+        // What the store had lost or changed was written again.
+        let found = db.verify().unwrap();
+        assert_eq!((found.malformed, found.lost), (Vec::new(), 0));
+        assert_eq!(found.records, standings.len() as u64);
+        assert_eq!(found.disagreeing, Vec::<u64>::new());
+    }
+}
+
+/// Nobody knows whether such a record is the later one, so it is not written over, and the
+/// user stays shut when the loss was given up.
+#[test]
+fn a_record_beside_a_loss_is_kept_unless_it_is_what_the_journal_says() {
+    const FORGOTTEN: u64 = u64::MAX / 2;
+    let (folder, standings) = store();
+    let db = TidalDb::open(folder.path()).unwrap();
+    // The last of all: every other user's transitions come before it.
+    db.leave_community_layer(FORGOTTEN).unwrap();
+    drop(db);
+    forget_transitions(folder.path(), FORGOTTEN);
+    let mut batch = Batch::default();
+    let mut contested = Vec::new();
+    for number in 0..USERS {
+        let key = record_key(user(number));
+        if is_each(number, DELETED_EACH) {
+            batch.delete(Partition::Memberships, key);
+        } else if is_each(number, CHANGED_EACH) {
+            batch.put(Partition::Memberships, key, vec![0; 9]);
+            contested.push(user(number));
+        }
+    }
+    change(folder.path(), &batch);
+
+    let db = TidalDb::open(folder.path()).unwrap();
+    for user_id in standings.keys() {
+        assert!(signal(&db, *user_id, 1).gated, "user {user_id}");
+    }
+    assert_eq!(db.accept_loss().unwrap(), 1);
+    drop(db);
+    for _ in 0..2 {
+        let db = TidalDb::open(folder.path()).unwrap();
+        for (user_id, standing) in &standings {
+            let status = db.community_layer_status(*user_id);
+            let gated = signal(&db, *user_id, 1).gated;
+            if contested.binary_search(user_id).is_ok() {
+                assert!(gated, "user {user_id}");
+                assert!(matches!(status, Err(Error::MalformedRecord { .. })));
+            } else {
+                assert_eq!(status.unwrap().status, *standing, "user {user_id}");
+                assert_eq!(gated, *standing == MembershipStatus::Left);
+            }
+        }
     }
 }
 
@@ -157,4 +210,6 @@ fn every_malformed_key_of_a_large_store_shuts_its_user() {
     let found = db.verify().unwrap();
     assert_eq!(found.malformed, malformed);
     assert_eq!(found.unattributed, of_nobody.len() as u64);
+    let all = malformed.len() + of_nobody.len();
+    assert_eq!(db.stats().malformed_records, all as u64);
 }

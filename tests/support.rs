@@ -11,6 +11,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use tidegate::storage::sled::SledEngine;
+use tidegate::storage::{Batch, Partition, StorageEngine as _};
 use tidegate::{Receipt, Scope, Signal, TidalDb};
 
 /// The root of the repository.
@@ -86,4 +88,33 @@ pub(crate) fn skip(what: &str, how_to_run: &str) {
     );
     // Past the test runner, which shows only what a failing test prints.
     let _ = writeln!(std::io::stderr(), "{message}");
+}
+
+/// Damages what the journal has of a user, and deletes what sled has.
+pub(crate) fn forget_transitions(store: &Path, user_id: u64) {
+    let mut journal = fs::read(store.join("journal")).unwrap();
+    // A transition that had a sync of its own is a block of its own.
+    let blocks = journal
+        .windows(20)
+        .enumerate()
+        .filter(|(_, bytes)| bytes.starts_with(b"tgB1") && bytes[12..] == user_id.to_le_bytes());
+    let starts: Vec<usize> = blocks.map(|(start, _)| start).collect();
+    for start in starts {
+        journal[start] ^= 0xFF;
+    }
+    fs::write(store.join("journal"), journal).unwrap();
+
+    let engine = SledEngine::open(&store.join("sled")).unwrap();
+    let mut batch = Batch::default();
+    for partition in [Partition::Memberships, Partition::History] {
+        let mut forget = |key: &[u8], _: &[u8]| {
+            batch.delete(partition, key.to_vec());
+            Ok(())
+        };
+        engine
+            .scan(partition, &user_id.to_be_bytes(), &mut forget)
+            .unwrap();
+    }
+    engine.apply(&batch).unwrap();
+    engine.flush().unwrap();
 }

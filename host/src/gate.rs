@@ -100,7 +100,8 @@ pub(crate) struct Gate {
     default: SharedEntry,
     fence: Fence,
     slots: ThreadLocal<Slot>,
-    /// One for each shard of `entries`, held by whoever closes it or sets an entry.
+    /// One for each shard of `entries`, held by whoever closes it or sets an entry that
+    /// others can see.
     turnstiles: Box<[CachePadded<Mutex<()>>]>,
 }
 

@@ -175,16 +175,23 @@ impl Content {
             .take_while(move |entry| entry.user_id <= last)
     }
 
-    /// Where to cut the user ids, for at most `parts` parts that each have about as many of
-    /// the transitions that lie in order: the first user of each part but the first.
+    /// Users at which to cut the transitions that lie in order, for at most `parts` parts of
+    /// about as many bytes; some may be the same.
     pub(crate) fn cuts(&self, parts: usize) -> Vec<u64> {
         let blocks = &self.ordered_blocks;
-        let mut cuts: Vec<u64> = (1..parts)
-            .filter_map(|part| self.first_user(blocks.get(blocks.len() * part / parts)?))
-            .filter(|cut| *cut > 0)
+        let length: usize = blocks.iter().map(Range::len).sum();
+        let starts: Vec<usize> = blocks
+            .iter()
+            .scan(0, |end, block| {
+                let start = *end;
+                *end += block.len();
+                Some(start)
+            })
             .collect();
-        cuts.dedup();
-        cuts
+        (1..parts)
+            .map(|part| starts.partition_point(|start| *start < length / parts * part))
+            .filter_map(|block| self.first_user(blocks.get(block)?))
+            .collect()
     }
 
     fn first_user(&self, block: &Range<usize>) -> Option<u64> {
@@ -519,8 +526,9 @@ mod tests {
         assert_eq!(whole.len(), 16_000);
 
         for count in [1, 2, 3, 4, 7, 100, 1_000] {
-            let cuts = content.cuts(count);
-            assert!(cuts.len() < count);
+            let mut cuts = content.cuts(count);
+            assert!(cuts.is_sorted() && cuts.len() < count);
+            cuts.dedup();
             assert!(count == 1 || !cuts.is_empty());
             let starts = std::iter::once(0).chain(cuts.iter().copied());
             let ends = cuts.iter().map(|cut| cut - 1).chain([u64::MAX]);

@@ -101,7 +101,7 @@ impl Batch {
     }
 }
 
-/// From which key to which.
+/// From which key to which; the end is not before the beginning.
 pub type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// Called with each key and value of a scan; an error ends the scan.

@@ -52,7 +52,7 @@ impl Entry {
 
 /// An entry in the map, or the one that stands for users without one. It is set by one
 /// thread at a time, which holds the shard's turnstile, keeps transitions from happening,
-/// or has the gate to itself, and so does who reads all of it.
+/// or fills the gate with this user, and so does who reads all of it.
 #[derive(Debug)]
 pub(super) struct SharedEntry {
     left_at_ns: AtomicU64,

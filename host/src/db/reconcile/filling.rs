@@ -3,9 +3,8 @@
 //! store costs, so each processor does it for some of the users.
 
 use std::cmp::Ordering;
-use std::io;
 use std::ops::{Bound, RangeInclusive};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 use super::knowledge::Knowledge;
 use super::{Doubt, Found};
@@ -50,14 +49,30 @@ pub(super) fn fill(
             .map(|cut| {
                 let users = first..=cut - 1;
                 first = cut;
-                thread::Builder::new()
+                let thread = thread::Builder::new()
                     .name("tidegate-opening".to_owned())
-                    .spawn_scoped(scope, || filling().fill(storage, known, users))
+                    .spawn_scoped(scope, {
+                        let users = users.clone();
+                        || filling().fill(storage, known, users)
+                    });
+                (users, thread)
             })
             .collect();
         let own = filling().fill(storage, known, first..=u64::MAX);
         // And all are waited for, also where one failed.
-        let parts: Vec<Result<Found>> = others.into_iter().map(outcome).chain([own]).collect();
+        let parts: Vec<Result<Found>> = others
+            .into_iter()
+            .map(|(users, thread)| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| {
+                    Err(Error::storage("read the records")(
+                        "the thread that reads them ended",
+                    ))
+                }),
+                // There may be no more threads than there are.
+                Err(_) => filling().fill(storage, known, users),
+            })
+            .chain([own])
+            .collect();
         let mut found = Found::default();
         for part in parts {
             found.add(part?);
@@ -69,13 +84,6 @@ pub(super) fn fill(
         gate.shut_as(*user_id, Standing::Malformed);
     }
     Ok(found)
-}
-
-fn outcome(thread: io::Result<ScopedJoinHandle<'_, Result<Found>>>) -> Result<Found> {
-    thread
-        .map_err(Error::storage("start a thread that reads the records"))?
-        .join()
-        .map_err(|_| Error::storage("read the records")("the thread that reads them ended"))?
 }
 
 /// The filling of the gate with some of the users.

@@ -105,10 +105,22 @@ impl<'a> Knowledge<'a> {
             .dedup_by(|left, right| left.order() == right.order())
     }
 
-    /// Where to cut the user ids, for at most `parts` parts that are about equally full.
+    /// Where to cut the user ids, for at most `parts` parts: the first user of each part but
+    /// the first. Of what there is more of, transitions that lie in order or others, each
+    /// part has about as many.
     pub(super) fn cuts(&self, parts: usize) -> Vec<u64> {
-        self.content
-            .map_or_else(Vec::new, |content| content.cuts(parts))
+        let unordered = &self.unordered;
+        let all = self.totals.leaves + self.totals.rejoins;
+        let mut cuts: Vec<u64> = match self.content {
+            Some(content) if all / 2 >= unordered.len() as u64 => content.cuts(parts),
+            _ => (1..parts)
+                .filter_map(|part| unordered.get(unordered.len() * part / parts))
+                .map(|entry| entry.user_id)
+                .collect(),
+        };
+        cuts.retain(|cut| *cut > 0);
+        cuts.dedup();
+        cuts
     }
 
     /// The last transition of each of these users, in the order of users.
