@@ -192,3 +192,37 @@ fn transitions_that_were_lost_shut_the_gate_for_all_until_the_loss_is_accepted()
     assert!(signal(&db, 5, 7).gated);
     assert_eq!(db.verify().unwrap().lost, 4);
 }
+
+/// A journal that is made anew takes from the store what a journal can hold.
+#[test]
+fn a_record_that_is_too_long_for_the_journal_does_not_damage_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    {
+        let db = TidalDb::open(path).unwrap();
+        for user_id in [1, 2] {
+            db.leave_community_layer(user_id).unwrap();
+        }
+    }
+    plant(path, &record_key(1), &[1; 2_000]);
+    std::fs::remove_file(path.join("journal")).unwrap();
+    drop(TidalDb::open(path).unwrap());
+
+    let journal = std::fs::read(path.join("journal")).unwrap();
+    let db = TidalDb::open(path).unwrap();
+    assert!(std::fs::read(path.join("journal")).unwrap() == journal);
+    assert!(!path.join("journal.damaged").exists());
+    assert!(signal(&db, 1, 7).gated);
+    assert_eq!(db.verify().unwrap().malformed, [1]);
+    assert_eq!(
+        db.community_layer_status(2).unwrap().status,
+        MembershipStatus::Left
+    );
+    // It is whole: with it alone everybody is as they were.
+    drop(db);
+    std::fs::remove_dir_all(path.join("sled")).unwrap();
+    let db = TidalDb::open(path).unwrap();
+    assert!(signal(&db, 1, 7).gated);
+    assert!(signal(&db, 2, 7).gated);
+    assert_eq!(db.verify().unwrap().lost, 0);
+}

@@ -64,11 +64,11 @@ mod model;
 /// MovieLens 100k through the CLI, beside plain loops.
 mod movielens;
 
-/// Other rules in the place of the shipped ones.
-mod policies;
-
 /// Stores so large that several threads read them.
 mod opening;
+
+/// Other rules in the place of the shipped ones.
+mod policies;
 
 /// The power fails at any moment, and what the disk may then hold is opened.
 mod power_cut;

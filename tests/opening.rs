@@ -138,6 +138,18 @@ fn every_user_of_a_large_store_is_found_and_every_damaged_record_repaired() {
     }
 }
 
+/// What is left then lies in no order of the journal's, or has no records beside it.
+#[test]
+fn every_user_of_a_large_store_is_found_where_only_the_store_or_the_journal_is_left() {
+    let (folder, standings) = store();
+    fs::remove_file(folder.path().join("journal")).unwrap();
+    check(&TidalDb::open(folder.path()).unwrap(), &standings);
+    fs::remove_dir_all(folder.path().join("sled")).unwrap();
+    let db = TidalDb::open(folder.path()).unwrap();
+    check(&db, &standings);
+    assert!(db.verify().unwrap().is_clean());
+}
+
 /// Nobody knows whether such a record is the later one, so it is not written over, and the
 /// user stays shut when the loss was given up.
 #[test]

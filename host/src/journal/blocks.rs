@@ -245,7 +245,7 @@ impl Writer {
         };
         self.bytes[count_at..count_at + 4].copy_from_slice(&self.count.to_le_bytes());
         self.count = 0;
-        // A record is at most 1,024 bytes long: `rules` sees to that.
+        // A record is at most 1,024 bytes long: `rules` and `db::reconcile` see to that.
         let length = u16::try_from(self.last_record.len()).unwrap_or(u16::MAX);
         self.bytes.extend_from_slice(&length.to_le_bytes());
         self.bytes.append(&mut self.last_record);

@@ -25,7 +25,7 @@ pub(super) const VERSION: u32 = 2;
 pub(super) const HEADER_LENGTH: usize = 32;
 
 /// The longest record that is read; the contract allows no longer one.
-pub(super) const MAX_RECORD_BYTES: usize = 1024;
+pub(crate) const MAX_RECORD_BYTES: usize = 1024;
 
 /// More transitions than any journal that could be read into memory has.
 pub(crate) const MAX_SEQUENCE: u64 = 1 << 33;

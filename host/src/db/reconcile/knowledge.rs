@@ -11,7 +11,7 @@ use crate::db::commit::TransitionTotals;
 use crate::db::history;
 use crate::error::Result;
 use crate::journal::Content;
-use crate::journal::format::Entry;
+use crate::journal::format::{Entry, MAX_RECORD_BYTES};
 use crate::storage::keys::{EntityId, Tag, encode_key};
 use crate::storage::{Partition, Storage};
 
@@ -75,6 +75,8 @@ impl<'a> Knowledge<'a> {
         for at in lasts {
             let key = encode_key(EntityId(learned[at].user_id), Tag::CommunityLeave, b"");
             let record = storage.partition(Partition::Memberships).get(&key)?;
+            // A longer one is malformed, and would make its block of the journal unreadable.
+            let record = record.filter(|record| record.len() <= MAX_RECORD_BYTES);
             learned[at].record = Cow::Owned(record.unwrap_or_default());
         }
         self.from_store += learned.len();
